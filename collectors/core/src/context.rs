@@ -1,0 +1,263 @@
+//! What a collector is given for one run: the way to make calls.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use crate::{
+    Account, Accounting, Budgets, Clock, CollectError, Dataset, Limits, Options, Reason, Scope, Target, retry,
+    store::{Store, TaskKey},
+};
+
+/// Names a cloud call for accounting and limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Call {
+    /// Service in lower case (`ec2`, `sts`).
+    pub service: &'static str,
+    /// Operation as the cloud spells it (`DescribeInstances`).
+    pub operation: &'static str,
+}
+
+/// What all runs share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub clock: Clock,
+    pub accounting: Accounting,
+    pub limits: Limits,
+    pub budgets: Budgets,
+    pub store: Store,
+}
+
+/// One run's handle: whom it works for and until when. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Context {
+    shared: Arc<Shared>,
+    scope: Scope,
+    dataset: Dataset,
+    /// Monotonic time at which the run is cut off.
+    deadline: Duration,
+    /// Longest time one attempt may take.
+    attempt_limit: Duration,
+    degraded: Arc<AtomicBool>,
+    announce: Option<mpsc::UnboundedSender<Vec<Target>>>,
+}
+
+impl Context {
+    pub(crate) fn new(shared: Arc<Shared>, scope: Scope, dataset: Dataset, limit: Duration) -> Self {
+        let deadline = shared.clock.monotonic().saturating_add(limit);
+        // Three attempts must fit into the deadline, so that one lost packet
+        // does not cost a run.
+        let attempt_limit = (limit / 3).min(Duration::from_secs(30));
+        Self {
+            shared,
+            scope,
+            dataset,
+            deadline,
+            attempt_limit,
+            degraded: Arc::default(),
+            announce: None,
+        }
+    }
+
+    pub(crate) fn announcing(mut self, to: mpsc::UnboundedSender<Vec<Target>>) -> Self {
+        self.announce = Some(to);
+        self
+    }
+
+    /// The scope this run works in. During discovery the account is the
+    /// configured section's name.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// The same run on behalf of another account: its limits and its counts.
+    #[must_use]
+    pub fn for_account(&self, account: Account) -> Self {
+        let mut other = self.clone();
+        other.scope.account = account;
+        other
+    }
+
+    /// Makes one cloud call: waits for the rate limit, bounds each attempt in
+    /// time, counts it, and retries what is retryable with backoff (or the
+    /// cloud's own hint) while the deadline allows. `attempt` is called anew
+    /// for each attempt.
+    ///
+    /// # Errors
+    /// The last attempt's error.
+    pub async fn call<T, F, Fut>(&self, call: Call, mut attempt: F) -> Result<T, CollectError>
+    where
+        F: FnMut() -> Fut + Send,
+        Fut: Future<Output = Result<T, CollectError>> + Send,
+        T: Send,
+    {
+        let mut delays = retry::delays();
+        loop {
+            let permit = self.shared.limits.turn(&self.scope, call.service).await;
+            let limit = self.attempt_limit.min(self.remaining());
+            let result = self.shared.clock.timeout(limit, attempt()).await.unwrap_or_else(|| {
+                let message = format!("{} did not answer within {:.1} s", call.operation, limit.as_secs_f64());
+                Err(CollectError::new(Reason::Timeout, message))
+            });
+            drop(permit);
+            let mut error = match result {
+                Ok(answer) => {
+                    self.shared.accounting.request(self.scope.provider, call, None);
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            self.shared
+                .accounting
+                .request(self.scope.provider, call, Some(error.reason));
+            self.count(&mut error);
+            let delay = delays.next().filter(|_| error.retryable);
+            let Some(delay) = delay.map(|d| error.retry_after.map_or(d, |hint| hint.max(d))) else {
+                return Err(error);
+            };
+            // Waiting past the deadline would only turn this error into a
+            // timeout and hide its reason.
+            if delay >= self.remaining() {
+                return Err(error);
+            }
+            tracing::debug!(
+                provider = %self.scope.provider, account = %self.scope.account.id, region = %self.scope.region,
+                dataset = %self.dataset, operation = call.operation, reason = %error.reason,
+                delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX), "retrying"
+            );
+            self.shared.clock.sleep(delay).await;
+        }
+    }
+
+    /// Counts calls that the cloud charges for, in its billable units, against
+    /// the budget of that name (`cost_explorer_calls_per_day`), before the call.
+    ///
+    /// # Errors
+    /// [`Reason::Throttled`] when the budget is used up.
+    pub fn spend(&self, call: Call, budget: &'static str, units: u64) -> Result<(), CollectError> {
+        let granted = self
+            .shared
+            .budgets
+            .take(self.scope.provider, budget, units, self.shared.clock.monotonic());
+        let refused = (!granted).then_some(Reason::Throttled);
+        self.shared.accounting.units(self.scope.provider, call, refused, units);
+        if granted {
+            return Ok(());
+        }
+        let message = format!(
+            "budget {budget} is used up; raise it under budgets.{} if this data is worth it",
+            self.scope.provider
+        );
+        Err(CollectError::new(Reason::Throttled, message).retryable(false))
+    }
+
+    /// Counts records that could not be used, by a fixed word.
+    pub fn skip(&self, reason: &'static str, count: u64) {
+        if count > 0 {
+            self.shared.store.skip(&self.scope, reason, count);
+        }
+    }
+
+    /// Reports an error that costs detail but not the listing (instance-type
+    /// facts missing, say): counted and logged, the task is not up, its data
+    /// are fresh all the same. Errors from [`Context::call`] are counted once.
+    pub fn degraded(&self, error: &CollectError) {
+        let mut error = error.clone();
+        self.count(&mut error);
+        self.degraded.store(true, Ordering::Relaxed);
+        self.shared.store.note_error(&self.key(), &error.to_string());
+        tracing::warn!(
+            provider = %self.scope.provider, account = %self.scope.account.id, region = %self.scope.region,
+            dataset = %self.dataset, reason = %error.reason, error = %error, "incomplete facts"
+        );
+    }
+
+    /// Starts polling targets at once, before discovery of the rest is done:
+    /// one slow account must not hold up the others.
+    pub fn announce(&self, targets: Vec<Target>) {
+        if let Some(announce) = &self.announce {
+            // The receiver is gone only when the scheduler has stopped.
+            let _ = announce.send(targets);
+        }
+    }
+
+    /// Now, by the scheduler's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// Time left until the deadline of this run.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.deadline.saturating_sub(self.shared.clock.monotonic())
+    }
+
+    /// Runs a future for at most `limit` by the scheduler's clock; `None` when
+    /// the time is up.
+    pub async fn timeout<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
+        self.shared.clock.timeout(limit, future).await
+    }
+
+    /// A context outside a scheduler, for tests: real clock, no rate limits.
+    ///
+    /// # Panics
+    /// Never: the names of its counters are constants.
+    #[must_use]
+    #[allow(clippy::expect_used, reason = "constant metric names")]
+    pub fn detached(scope: Scope, deadline: Duration) -> Self {
+        let options = Options {
+            calls_per_second: u32::MAX,
+            call_burst: u32::MAX,
+            ..Options::default()
+        };
+        let shared = Shared {
+            clock: Clock::System,
+            accounting: Accounting::detached().expect("constant names"),
+            limits: Limits::new(&options),
+            budgets: Budgets::default(),
+            store: Store::default(),
+        };
+        Self::new(Arc::new(shared), scope, Dataset::Inventory, deadline)
+    }
+
+    /// Records skipped so far in this scope for a reason.
+    #[must_use]
+    pub fn skipped(&self, reason: &str) -> u64 {
+        self.shared.store.skipped(&self.scope, reason)
+    }
+
+    /// Failed attempts and degradations counted so far for this scope and
+    /// dataset.
+    #[must_use]
+    pub fn errors(&self, reason: Reason) -> u64 {
+        self.shared.store.errors(&self.key(), reason)
+    }
+
+    /// Whether [`Context::degraded`] was called in this run.
+    #[must_use]
+    pub fn is_degraded(&self) -> bool {
+        self.degraded.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn key(&self) -> TaskKey {
+        TaskKey::new(&self.scope, self.dataset)
+    }
+
+    /// Counts an error once, however often it is passed on.
+    pub(crate) fn count(&self, error: &mut CollectError) {
+        if !error.counted {
+            error.counted = true;
+            self.shared.store.count_error(&self.key(), error.reason);
+        }
+    }
+}

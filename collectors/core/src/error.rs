@@ -1,0 +1,118 @@
+//! Why a call or a task failed.
+
+use std::{fmt, time::Duration};
+
+/// The `reason` label of `gpuwatch_task_errors_total`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// The cloud asked to slow down, or a configured budget is used up.
+    Throttled,
+    /// No, wrong or expired credentials.
+    Credentials,
+    /// The identity may not do this.
+    Permission,
+    /// No complete answer in time.
+    Timeout,
+    /// No connection: DNS, TCP, TLS, proxy.
+    Network,
+    /// An answer that could not be understood: HTML, truncated, wrong shape.
+    Decode,
+    /// The region or service is not enabled for the account.
+    NotEnabled,
+    /// Anything else, server errors included.
+    Other,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: &'static [Self] = &[
+        Self::Throttled,
+        Self::Credentials,
+        Self::Permission,
+        Self::Timeout,
+        Self::Network,
+        Self::Decode,
+        Self::NotEnabled,
+        Self::Other,
+    ];
+
+    /// The public word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Throttled => "throttled",
+            Self::Credentials => "credentials",
+            Self::Permission => "permission",
+            Self::Timeout => "timeout",
+            Self::Network => "network",
+            Self::Decode => "decode",
+            Self::NotEnabled => "not_enabled",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A failure of a cloud call or of a whole task.
+///
+/// The message is for people and logs; collectors must keep secrets and
+/// encoded authorisation messages out of it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}{message}", self.code.as_deref().map(|c| format!("{c}: ")).unwrap_or_default())]
+pub struct CollectError {
+    /// Class, as counted.
+    pub reason: Reason,
+    /// The cloud's own error code, if it gave one.
+    pub code: Option<String>,
+    /// What happened, lower-case, one line.
+    pub message: String,
+    /// Whether the same call may succeed if repeated soon.
+    pub retryable: bool,
+    /// The cloud's own hint when to come back.
+    pub retry_after: Option<Duration>,
+    /// Set once the error has been counted (as a failed attempt), so that the
+    /// task does not count it again.
+    pub(crate) counted: bool,
+}
+
+impl CollectError {
+    /// An error of this class. Throttling, timeouts and network failures are
+    /// retryable unless changed with [`Self::retryable`].
+    #[must_use]
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            code: None,
+            message: message.into(),
+            retryable: matches!(reason, Reason::Throttled | Reason::Timeout | Reason::Network),
+            retry_after: None,
+            counted: false,
+        }
+    }
+
+    /// Adds the cloud's error code.
+    #[must_use]
+    pub fn code(mut self, code: impl Into<String>) -> Self {
+        self.code = Some(code.into());
+        self
+    }
+
+    /// Says whether a repeat may help.
+    #[must_use]
+    pub fn retryable(mut self, yes: bool) -> Self {
+        self.retryable = yes;
+        self
+    }
+
+    /// Adds the cloud's hint when to come back.
+    #[must_use]
+    pub fn retry_after(mut self, delay: Duration) -> Self {
+        self.retry_after = Some(delay);
+        self
+    }
+}

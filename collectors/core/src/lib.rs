@@ -1,0 +1,36 @@
+//! What every cloud's collector stands on: the [`Collector`] trait, the poll
+//! scheduler, rate limits, retry, deadlines, the last-good store and the
+//! accounting of every call.
+//!
+//! Life of a poll: [`Scheduler`] discovers targets (account × region), runs
+//! one task per target and [`Dataset`], each split into named parts that fail
+//! alone. A part's answer replaces its last good one in the store; a failed
+//! part leaves it in place until its time to live has passed. Whenever
+//! something changed, the store is merged into an immutable [`Snapshot`].
+
+mod accounting;
+mod budget;
+mod clock;
+mod collector;
+mod context;
+mod dataset;
+mod error;
+mod limit;
+mod options;
+mod publish;
+mod retry;
+mod scheduler;
+mod snapshot;
+mod store;
+
+pub use accounting::Accounting;
+pub use budget::Budgets;
+pub use clock::{Clock, ManualClock};
+pub use collector::{Account, Collected, Collector, Covers, Discovery, DiscoveryFailure, Fleet, Part, Scope, Target};
+pub use context::{Call, Context};
+pub use dataset::Dataset;
+pub use error::{CollectError, Reason};
+pub use limit::Limits;
+pub use options::{DatasetOptions, Options};
+pub use scheduler::{Polling, Scheduler};
+pub use snapshot::{CoverageEstimate, SkippedCount, Snapshot, TaskStatus};
