@@ -1,0 +1,8 @@
+//! The HTTP server: routes ([`routes`]), connections ([`listen`]).
+
+pub mod listen;
+pub mod negotiate;
+pub mod routes;
+mod write_deadline;
+
+pub use routes::{App, router};

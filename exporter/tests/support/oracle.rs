@@ -1,0 +1,211 @@
+//! A snapshot as families of the `prometheus` crate, written independently of
+//! the page's own writer: the oracle of its tests, the rival of its bench.
+
+use std::collections::BTreeMap;
+
+use gpuwatch::encode::table::FLEET;
+use gpuwatch_collector_core::{Dataset, Reason, Snapshot, TaskStatus};
+use gpuwatch_inventory::{Commitment, Instance};
+use jiff::Timestamp;
+use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
+
+type Labels = Vec<(&'static str, String)>;
+
+/// Every family of the snapshot that has series.
+pub fn families(snapshot: &Snapshot) -> Vec<MetricFamily> {
+    let mut families = Vec::new();
+    instances(&mut families, snapshot);
+    commitments(&mut families, snapshot);
+    tasks(&mut families, snapshot);
+    let coverage = snapshot.coverage.iter().map(|estimate| {
+        let labels = vec![
+            ("provider", estimate.provider.to_string()),
+            ("account", estimate.account.to_string()),
+        ];
+        (labels, estimate.ratio)
+    });
+    add(&mut families, "gpuwatch_savings_plan_coverage_ratio", coverage);
+    let skipped = snapshot.skipped.iter().map(|skipped| {
+        let labels = vec![
+            ("provider", skipped.provider.to_string()),
+            ("account", skipped.account.to_string()),
+            ("region", skipped.region.to_string()),
+            ("reason", skipped.reason.to_owned()),
+        ];
+        (labels, skipped.count as f64)
+    });
+    add(&mut families, "gpuwatch_skipped_records_total", skipped);
+    add(
+        &mut families,
+        "gpuwatch_snapshot_timestamp_seconds",
+        [(Vec::new(), seconds(snapshot.at))].into_iter(),
+    );
+    families
+}
+
+fn instances(families: &mut Vec<MetricFamily>, snapshot: &Snapshot) {
+    let all = || snapshot.instances.iter().map(|instance| &**instance);
+    add(families, "gpuwatch_instance_info", all().map(|i| (facts(i), 1.0)));
+    let gpus = all().filter_map(|i| Some((identity(i), i.accelerators.count?.get())));
+    add(families, "gpuwatch_instance_gpus", gpus);
+    let memory = all().filter_map(|i| Some((identity(i), i.accelerators.memory_mib? as f64 * 1_048_576.0)));
+    add(families, "gpuwatch_instance_gpu_memory_bytes", memory);
+    let launched = all().filter_map(|i| Some((identity(i), seconds(i.launched?))));
+    add(families, "gpuwatch_instance_launch_timestamp_seconds", launched);
+    let expires = all().filter_map(|i| Some((identity(i), seconds(i.expires?))));
+    add(families, "gpuwatch_instance_expiry_timestamp_seconds", expires);
+
+    let mut unknown = BTreeMap::new();
+    for task in snapshot.tasks.iter().filter(|task| task.dataset == Dataset::Inventory) {
+        if task.last_success.is_some() && !task.expired {
+            unknown.insert((task.provider, task.account.clone(), task.region.clone()), 0.0);
+        }
+    }
+    for instance in all() {
+        let count = unknown
+            .entry((instance.provider, instance.account.clone(), instance.region.clone()))
+            .or_insert(0.0);
+        if !instance.accelerators.in_catalog || instance.accelerators.model.is_empty() {
+            *count += 1.0;
+        }
+    }
+    let unknown = unknown.into_iter().map(|((provider, account, region), count)| {
+        let labels = vec![
+            ("provider", provider.to_string()),
+            ("account", account.to_string()),
+            ("region", region.to_string()),
+        ];
+        (labels, count)
+    });
+    add(families, "gpuwatch_unknown_accelerators", unknown);
+}
+
+fn identity(instance: &Instance) -> Labels {
+    vec![
+        ("provider", instance.provider.to_string()),
+        ("account", instance.account.to_string()),
+        ("region", instance.region.to_string()),
+        ("instance_id", instance.id.to_string()),
+    ]
+}
+
+fn facts(instance: &Instance) -> Labels {
+    let accelerators = &instance.accelerators;
+    let mut labels = identity(instance);
+    labels.extend([
+        ("account_name", instance.account_name.to_string()),
+        ("zone", instance.zone.to_string()),
+        ("name", instance.name.to_string()),
+        ("instance_type", instance.instance_type.to_string()),
+        ("kind", instance.kind.to_string()),
+        ("state", instance.state.to_string()),
+        ("billing_mode", instance.billing.mode.to_string()),
+        ("billing_detail", instance.billing.detail.to_string()),
+        (
+            "gpu_vendor",
+            accelerators
+                .vendor
+                .as_ref()
+                .map(|vendor| vendor.as_str().to_owned())
+                .unwrap_or_default(),
+        ),
+        ("gpu_model", accelerators.model.to_string()),
+        ("gpu_architecture", accelerators.architecture.to_string()),
+        ("owner", instance.owner.to_string()),
+        ("cluster", instance.cluster.to_string()),
+    ]);
+    labels
+}
+
+fn commitments(families: &mut Vec<MetricFamily>, snapshot: &Snapshot) {
+    let labels = |c: &Commitment| -> Labels {
+        vec![
+            ("provider", c.provider.to_string()),
+            ("account", c.account.to_string()),
+            ("region", c.region.to_string()),
+            ("commitment_id", c.id.to_string()),
+            ("kind", c.kind.to_string()),
+            ("instance_type", c.instance_type.to_string()),
+        ]
+    };
+    let all = || snapshot.commitments.iter().map(|commitment| &**commitment);
+    add(families, "gpuwatch_commitment_info", all().map(|c| (labels(c), 1.0)));
+    let gpus = |units: Option<u32>, c: &Commitment| Some(f64::from(units?) * c.gpus_per_unit?.get());
+    let bought = all().filter_map(|c| Some((labels(c), gpus(c.units, c)?)));
+    add(families, "gpuwatch_commitment_gpus", bought);
+    let used = all().filter_map(|c| Some((labels(c), gpus(c.used_units, c)?)));
+    add(families, "gpuwatch_commitment_used_gpus", used);
+    let expires = all().filter_map(|c| Some((labels(c), seconds(c.expires?))));
+    add(families, "gpuwatch_commitment_expiry_timestamp_seconds", expires);
+}
+
+fn tasks(families: &mut Vec<MetricFamily>, snapshot: &Snapshot) {
+    let labels = |task: &TaskStatus| -> Labels {
+        vec![
+            ("provider", task.provider.to_string()),
+            ("account", task.account.to_string()),
+            ("region", task.region.to_string()),
+            ("dataset", task.dataset.to_string()),
+        ]
+    };
+    let all = || snapshot.tasks.iter();
+    let up = all().filter_map(|task| Some((labels(task), if task.up? { 1.0 } else { 0.0 })));
+    add(families, "gpuwatch_task_up", up);
+    let success = all().filter_map(|task| Some((labels(task), seconds(task.last_success?))));
+    add(families, "gpuwatch_task_last_success_timestamp_seconds", success);
+    let duration = all().filter_map(|task| Some((labels(task), task.last_duration?.as_secs_f64())));
+    add(families, "gpuwatch_task_duration_seconds", duration);
+    let errors = all().flat_map(|task| {
+        Reason::ALL.iter().map(move |reason| {
+            let mut labels = labels(task);
+            labels.push(("reason", reason.to_string()));
+            (labels, task.errors.get(reason).copied().unwrap_or(0) as f64)
+        })
+    });
+    add(families, "gpuwatch_task_errors_total", errors);
+}
+
+fn seconds(time: Timestamp) -> f64 {
+    time.as_millisecond() as f64 / 1000.0
+}
+
+fn add(families: &mut Vec<MetricFamily>, name: &str, series: impl Iterator<Item = (Labels, f64)>) {
+    let declared = FLEET.iter().find(|metric| metric.name == name).expect("declared");
+    let is_counter = name.ends_with("_total");
+    let metrics: Vec<Metric> = series
+        .map(|(labels, value)| metric(labels, value, is_counter))
+        .collect();
+    if metrics.is_empty() {
+        return;
+    }
+    let mut family = MetricFamily::default();
+    family.set_name(name.to_owned());
+    family.set_help(declared.help.to_owned());
+    family.set_field_type(if is_counter {
+        MetricType::COUNTER
+    } else {
+        MetricType::GAUGE
+    });
+    family.set_metric(metrics);
+    families.push(family);
+}
+
+fn metric(labels: Labels, value: f64, is_counter: bool) -> Metric {
+    let pairs = labels.into_iter().map(|(name, text)| {
+        let mut pair = LabelPair::default();
+        pair.set_name(name.to_owned());
+        pair.set_value(text);
+        pair
+    });
+    let mut metric = Metric::from_label(pairs.collect());
+    if is_counter {
+        let mut counter = Counter::default();
+        counter.set_value(value);
+        metric.set_counter(counter);
+    } else {
+        let mut gauge = Gauge::default();
+        gauge.set_value(value);
+        metric.set_gauge(gauge);
+    }
+    metric
+}
