@@ -1,0 +1,201 @@
+//! `gpuwatch demo`, checked with promtool and scraped by a real Prometheus.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use crate::{
+    exposition::Page,
+    support::{Running, filter, get, gpuwatch, metrics_when, tool},
+};
+
+fn demo() -> (Running, String) {
+    let running = Running::start(
+        gpuwatch().args(["demo", "--listen", "127.0.0.1:0", "--instances", "200", "--seed", "1"]),
+        false,
+    );
+    let url = running.line("metrics address", Duration::from_secs(30), |line| {
+        let at = line.find("http://")?;
+        let url = line[at..].split_whitespace().next()?;
+        url.ends_with("/metrics").then(|| url.to_owned())
+    });
+    (running, url)
+}
+
+fn words(page: &Page, metric: &str, label: &str) -> BTreeSet<String> {
+    page.named(metric)
+        .map(|sample| sample.label(label).to_owned())
+        .collect()
+}
+
+/// Every planted kind of machine is there and the commitments are known.
+fn complete(page: &Page) -> bool {
+    let details = words(page, "gpuwatch_instance_info", "billing_detail");
+    details.contains("reserved_instance")
+        && details.contains("capacity_block")
+        && page.named("gpuwatch_task_up").all(|task| task.value == 1.0)
+        && words(page, "gpuwatch_commitment_info", "kind").len() >= 4
+        && page.named("gpuwatch_instance_info").count() >= 180
+}
+
+#[tokio::test]
+async fn the_demo_shows_every_billing_mode_and_its_page_is_clean() {
+    let (_running, url) = demo();
+    let (text, page) = metrics_when(&url, "a complete page", complete).await;
+
+    let modes = words(&page, "gpuwatch_instance_info", "billing_mode");
+    assert!(
+        modes.is_superset(&["on_demand", "reserved", "spot"].map(str::to_owned).into()),
+        "{modes:?}"
+    );
+    let states = words(&page, "gpuwatch_instance_info", "state");
+    assert!(
+        states.is_superset(&["running", "stopped"].map(str::to_owned).into()),
+        "{states:?}"
+    );
+    let kinds = words(&page, "gpuwatch_commitment_info", "kind");
+    for kind in [
+        "reserved_instance",
+        "savings_plan",
+        "capacity_reservation",
+        "capacity_block",
+    ] {
+        assert!(kinds.contains(kind), "{kinds:?}");
+    }
+    assert!(
+        words(&page, "gpuwatch_instance_info", "account").len() >= 3,
+        "several accounts"
+    );
+    assert!(
+        words(&page, "gpuwatch_instance_info", "region").len() >= 3,
+        "several regions"
+    );
+    assert!(
+        page.named("gpuwatch_instance_gpus").any(|s| s.value == 0.125),
+        "fractions of a card"
+    );
+    assert!(
+        page.named("gpuwatch_unknown_accelerators").any(|s| s.value > 0.0),
+        "a type no catalogue knows"
+    );
+    let owners = words(&page, "gpuwatch_instance_info", "owner");
+    assert!(
+        owners.iter().any(|owner| !owner.is_ascii()),
+        "owners in Chinese: {owners:?}"
+    );
+    // P32
+    let types = words(&page, "gpuwatch_instance_info", "instance_type");
+    assert!(
+        !types.iter().any(|t| t.starts_with("m5") || t.starts_with("c7")),
+        "CPU machines: {types:?}"
+    );
+
+    if let Some(promtool) = tool("promtool") {
+        let (fine, output) = filter(Command::new(promtool).args(["check", "metrics"]), &text);
+        assert!(fine && output.trim().is_empty(), "promtool check metrics: {output}");
+    }
+}
+
+#[tokio::test]
+async fn a_real_prometheus_scrapes_the_demo_and_joins_gpus_with_models() {
+    let Some(prometheus) = tool("prometheus") else { return };
+    let (_running, url) = demo();
+    metrics_when(&url, "a complete page", complete).await;
+    let target = url.trim_start_matches("http://").trim_end_matches("/metrics");
+
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("prometheus.yml");
+    let text = format!(
+        "global: {{scrape_interval: 1s}}\nscrape_configs: [{{job_name: gpuwatch, static_configs: [{{targets: ['{target}']}}]}}]\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let server = Running::start(
+        Command::new(prometheus)
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
+            .arg("--web.listen-address=127.0.0.1:0"),
+        true,
+    );
+    let address = server.line("Prometheus address", Duration::from_secs(30), |line| {
+        let (_, after) = line.split_once("Listening on")?;
+        let (_, address) = after.split_once("address=")?;
+        Some(address.trim_matches('"').split_whitespace().next()?.to_owned())
+    });
+
+    let query = "sum by (gpu_model) (gpuwatch_instance_gpus * on (provider,account,region,instance_id) \
+                 group_left(gpu_model) gpuwatch_instance_info)";
+    // Accounts join one after the other while the demo starts: both sides are
+    // asked until they agree on a fleet of the size that was ordered.
+    let mut last = (BTreeMap::new(), BTreeMap::new());
+    for _ in 0..100 {
+        let page = Page::parse(&get(&url).await.expect("page"));
+        last = (by_model(&result(&address, query).await), sums(&page));
+        let instances = page.named("gpuwatch_instance_info").count();
+        if instances >= 180 && agree(&last.0, &last.1) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let (answered, expected) = last;
+    assert!(
+        agree(&answered, &expected),
+        "Prometheus: {answered:?}\npage: {expected:?}"
+    );
+    assert!(expected.len() >= 5, "several models: {expected:?}");
+    let up = result(&address, "up").await;
+    assert_eq!(up[0]["value"][1], "1");
+}
+
+/// Prometheus' answer: GPUs by model.
+fn by_model(rows: &[Value]) -> BTreeMap<String, f64> {
+    rows.iter()
+        .map(|row| {
+            let model = row["metric"]["gpu_model"].as_str().unwrap_or_default().to_owned();
+            (model, row["value"][1].as_str().unwrap().parse().unwrap())
+        })
+        .collect()
+}
+
+/// The same sums straight from the page.
+fn sums(page: &Page) -> BTreeMap<String, f64> {
+    let gpus = page.by_instance("gpuwatch_instance_gpus");
+    let mut sums = BTreeMap::new();
+    for info in page.named("gpuwatch_instance_info") {
+        if let Some(count) = gpus.get(&info.instance()) {
+            *sums.entry(info.label("gpu_model").to_owned()).or_default() += count;
+        }
+    }
+    sums
+}
+
+fn agree(a: &BTreeMap<String, f64>, b: &BTreeMap<String, f64>) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.0 == y.0 && (x.1 - y.1).abs() < 1e-6)
+}
+
+/// Asks Prometheus until it has an answer.
+async fn result(address: &str, query: &str) -> Vec<Value> {
+    let client = reqwest::Client::new();
+    for _ in 0..300 {
+        let answer = client
+            .get(format!("http://{address}/api/v1/query"))
+            .query(&[("query", query)])
+            .send()
+            .await;
+        if let Ok(answer) = answer {
+            let body: Value = serde_json::from_str(&answer.text().await.unwrap_or_default()).unwrap_or_default();
+            let rows = body["data"]["result"].as_array().cloned().unwrap_or_default();
+            if !rows.is_empty() {
+                return rows;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!(
+        "Prometheus has no answer to {query}; page: {:?}",
+        get(&format!("http://{address}/api/v1/targets")).await
+    );
+}

@@ -1,0 +1,18 @@
+//! End to end: the real binary against programs that nobody here wrote.
+//!
+//! Needs Prometheus, promtool, and a Python with boto3 and moto. Where one is
+//! missing the test says so and passes, unless `GPUWATCH_REQUIRE_TOOLS=1`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::float_cmp,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+mod demo;
+mod exposition;
+mod moto;
+mod support;
