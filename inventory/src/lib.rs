@@ -43,6 +43,7 @@ pub struct UnknownWord {
 
 /// An enumeration whose variants have one public word each: the same in
 /// metrics, configuration, filters and documents.
+#[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident, $what:literal { $($(#[$vmeta:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$meta])*
@@ -81,7 +82,6 @@ macro_rules! words {
         }
     };
 }
-pub(crate) use words;
 
 #[cfg(test)]
 mod tests {

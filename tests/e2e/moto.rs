@@ -25,7 +25,7 @@ fn state(of: &str) -> &str {
 async fn the_page_agrees_with_boto3_instance_by_instance() {
     let Some(python) = python() else { return };
     let moto = Running::start(Command::new(python).arg(FLEET).stderr(Stdio::null()), false);
-    let fleet: Value = moto.line("moto fleet", Duration::from_secs(300), |line| {
+    let fleet: Value = moto.line("moto fleet", Duration::from_mins(5), |line| {
         serde_json::from_str(line).ok()
     });
     let gpus: BTreeMap<String, f64> = serde_json::from_value(fleet["gpus"].clone()).unwrap();

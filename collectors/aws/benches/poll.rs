@@ -5,6 +5,7 @@
 //!
 //! `cargo bench -p gpuwatch-collector-aws --bench poll`
 #![allow(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stdout,
@@ -57,7 +58,7 @@ async fn poll(world: World) -> (Duration, Duration, usize) {
     section.endpoint_url = Some(fake.url());
     section.owner_tags = vec!["team".to_owned()];
     let collector = AwsCollector::with_fixed_credentials(section, ACCESS_KEY_ID, SECRET_ACCESS_KEY);
-    let inventory = DatasetOptions::every(Duration::from_secs(300));
+    let inventory = DatasetOptions::every(Duration::from_mins(5));
     let options = Options {
         datasets: BTreeMap::from([(Dataset::Inventory, inventory)]),
         ..Options::default()

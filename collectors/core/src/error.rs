@@ -1,60 +1,26 @@
 //! Why a call or a task failed.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-/// The `reason` label of `gpuwatch_task_errors_total`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Reason {
-    /// The cloud asked to slow down, or a configured budget is used up.
-    Throttled,
-    /// No, wrong or expired credentials.
-    Credentials,
-    /// The identity may not do this.
-    Permission,
-    /// No complete answer in time.
-    Timeout,
-    /// No connection: DNS, TCP, TLS, proxy.
-    Network,
-    /// An answer that could not be understood: HTML, truncated, wrong shape.
-    Decode,
-    /// The region or service is not enabled for the account.
-    NotEnabled,
-    /// Anything else, server errors included.
-    Other,
-}
-
-impl Reason {
-    /// Every reason.
-    pub const ALL: &'static [Self] = &[
-        Self::Throttled,
-        Self::Credentials,
-        Self::Permission,
-        Self::Timeout,
-        Self::Network,
-        Self::Decode,
-        Self::NotEnabled,
-        Self::Other,
-    ];
-
-    /// The public word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Throttled => "throttled",
-            Self::Credentials => "credentials",
-            Self::Permission => "permission",
-            Self::Timeout => "timeout",
-            Self::Network => "network",
-            Self::Decode => "decode",
-            Self::NotEnabled => "not_enabled",
-            Self::Other => "other",
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+gpuwatch_inventory::words! {
+    /// The `reason` label of `gpuwatch_task_errors_total`.
+    Reason, "reason" {
+        /// The cloud asked to slow down, or a configured budget is used up.
+        Throttled = "throttled",
+        /// No, wrong or expired credentials.
+        Credentials = "credentials",
+        /// The identity may not do this.
+        Permission = "permission",
+        /// No complete answer in time.
+        Timeout = "timeout",
+        /// No connection: DNS, TCP, TLS, proxy.
+        Network = "network",
+        /// An answer that could not be understood: HTML, truncated, wrong shape.
+        Decode = "decode",
+        /// The region or service is not enabled for the account.
+        NotEnabled = "not_enabled",
+        /// Anything else, server errors included.
+        Other = "other",
     }
 }
 

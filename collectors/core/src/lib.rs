@@ -22,6 +22,7 @@ mod retry;
 mod scheduler;
 mod snapshot;
 mod store;
+mod task;
 
 pub use accounting::Accounting;
 pub use budget::Budgets;

@@ -1,12 +1,8 @@
 //! Runs discovery and the poll tasks.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, hash_map::DefaultHasher},
-    hash::{Hash, Hasher},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -15,11 +11,12 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Account, Accounting, Budgets, Clock, CollectError, Collected, Collector, Context, Covers, Dataset, DatasetOptions,
-    Discovery, DiscoveryFailure, Limits, Options, Part, Reason, Scope, Snapshot, Target,
+    Account, Accounting, Budgets, Clock, CollectError, Collector, Context, Covers, Dataset, Discovery,
+    DiscoveryFailure, Limits, Options, Reason, Scope, Snapshot, Target,
     context::Shared,
     publish,
-    store::{Run, Store, TaskKey},
+    store::{Store, TaskKey},
+    task::{AbortOnDrop, Task},
 };
 
 /// Runs at once; what waits does not use up its deadline.
@@ -364,7 +361,9 @@ impl Section {
         self.shared.store.register(&key, timing.time_to_live);
         drop(tasks);
         let task = Task {
-            section: self.clone(),
+            collector: Arc::clone(&self.collector),
+            shared: Arc::clone(&self.shared),
+            runs: Arc::clone(&self.runs),
             scope: scope.clone(),
             dataset,
             timing,
@@ -415,109 +414,5 @@ impl Section {
                 );
             }
         }
-    }
-}
-
-/// One account × region × dataset.
-struct Task {
-    section: Section,
-    scope: Scope,
-    dataset: Dataset,
-    timing: DatasetOptions,
-    key: TaskKey,
-}
-
-impl Task {
-    async fn run_for_ever(&self) {
-        let clock = &self.section.shared.clock;
-        loop {
-            let permit = self.section.runs.acquire().await;
-            let started = clock.monotonic();
-            self.run().await;
-            drop(permit);
-            let spent = clock.monotonic().saturating_sub(started);
-            clock.sleep(self.period().saturating_sub(spent)).await;
-        }
-    }
-
-    /// The interval, shortened by up to a tenth that depends on the task, so
-    /// that thousands of tasks drift apart and none ever runs late.
-    fn period(&self) -> Duration {
-        let mut hasher = DefaultHasher::new();
-        self.key.hash(&mut hasher);
-        let thousandths = u32::try_from(hasher.finish() % 100).unwrap_or_default();
-        self.timing
-            .interval
-            .saturating_sub(self.timing.interval / 1000 * thousandths)
-    }
-
-    async fn run(&self) {
-        let shared = &self.section.shared;
-        let started = shared.clock.monotonic();
-        let cx = Context::new(
-            Arc::clone(shared),
-            self.scope.clone(),
-            self.dataset,
-            self.timing.deadline,
-        );
-        let parts = self.section.collector.parts(&self.scope, self.dataset);
-        let failed = Arc::new(AtomicBool::new(false));
-        futures::future::join_all(parts.into_iter().map(|part| self.run_part(part, &cx, &failed))).await;
-        let complete = !failed.load(Ordering::Relaxed);
-        let run = Run {
-            up: complete && !cx.is_degraded(),
-            complete,
-            duration: shared.clock.monotonic().saturating_sub(started),
-            at: shared.clock.now(),
-        };
-        shared.store.finish(&self.key, &run);
-    }
-
-    async fn run_part(&self, part: Part, cx: &Context, failed: &AtomicBool) {
-        match self.fetch(part, cx).await {
-            Ok(collected) => {
-                let shared = &self.section.shared;
-                shared.store.put(&self.key, part, collected, shared.clock.monotonic());
-                // Other parts may take long or hang: this one is shown now.
-                shared.store.changed.notify_one();
-            }
-            Err(mut error) => {
-                failed.store(true, Ordering::Relaxed);
-                cx.count(&mut error);
-                self.section.shared.store.note_error(&self.key, &error.to_string());
-                tracing::warn!(
-                    provider = %self.scope.provider, account = %self.scope.account.id, region = %self.scope.region,
-                    dataset = %self.dataset, part, reason = %error.reason, error = %error,
-                    "poll failed; the last good answer stays until its time to live"
-                );
-            }
-        }
-    }
-
-    /// One part in a task of its own, so that a panic or a hang ends there.
-    async fn fetch(&self, part: Part, cx: &Context) -> Result<Collected, CollectError> {
-        let (collector, scope, dataset) = (Arc::clone(&self.section.collector), self.scope.clone(), self.dataset);
-        let cx = cx.clone();
-        let mut running = AbortOnDrop(tokio::spawn(async move {
-            let limit = cx.remaining();
-            cx.timeout(limit, collector.collect(&scope, dataset, part, &cx)).await
-        }));
-        match (&mut running.0).await {
-            Ok(Some(result)) => result,
-            Ok(None) => {
-                let message = format!("{part} took longer than {} s", self.timing.deadline.as_secs());
-                Err(CollectError::new(Reason::Timeout, message))
-            }
-            Err(error) => Err(CollectError::new(Reason::Other, format!("{part} failed: {error}"))),
-        }
-    }
-}
-
-/// A spawned task that ends with its owner.
-struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
