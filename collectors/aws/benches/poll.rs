@@ -46,8 +46,20 @@ fn world(regions: usize) -> World {
     world
 }
 
-/// Time of the poll and of its longest chain of pages.
-async fn poll(world: World) -> (Duration, Duration, usize) {
+/// What one poll took, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+struct Poll {
+    all: f64,
+    /// The simulated cloud's time for the pages of the slowest region.
+    chain: f64,
+    pages: usize,
+    /// Identity, regions.
+    before_first_page: f64,
+    /// From the arrival of the first page's call to the end of the last one.
+    listing: f64,
+}
+
+async fn poll(world: World) -> Poll {
     let options = gpuwatch_fakecloud::Options {
         aws: Some(world),
         latency: LATENCY,
@@ -66,7 +78,7 @@ async fn poll(world: World) -> (Duration, Duration, usize) {
     let collectors: Vec<Arc<dyn Collector>> = vec![Arc::new(collector)];
     let scheduler = Scheduler::new(collectors, options, Clock::System, Accounting::detached().unwrap());
 
-    let started = Instant::now();
+    let (started, wall) = (Instant::now(), jiff::Timestamp::now());
     let polling = scheduler.start();
     polling
         .snapshots()
@@ -75,16 +87,28 @@ async fn poll(world: World) -> (Duration, Duration, usize) {
         .unwrap();
     let took = started.elapsed();
 
+    let since = |at: jiff::Timestamp| at.duration_since(wall).as_secs_f64() * 1000.0;
+    let millis = |duration: Duration| duration.as_secs_f64() * 1000.0;
     let mut chains: BTreeMap<String, (Duration, usize)> = BTreeMap::new();
+    let (mut first, mut last) = (f64::MAX, 0.0_f64);
     for call in fake.calls().iter().filter(|call| call.operation == "DescribeInstances") {
+        let spent = call.duration.unwrap_or_default();
         let chain = chains.entry(call.region.clone()).or_default();
-        chain.0 += call.duration.unwrap_or_default();
+        chain.0 += spent;
         chain.1 += 1;
+        first = first.min(since(call.at));
+        last = last.max(since(call.at) + millis(spent));
     }
     polling.stop().await;
     fake.stop().await;
     let (chain, pages) = chains.into_values().max().unwrap_or_default();
-    (took, chain, pages)
+    Poll {
+        all: millis(took),
+        chain: millis(chain),
+        pages,
+        before_first_page: first,
+        listing: last - first,
+    }
 }
 
 fn main() {
@@ -93,14 +117,19 @@ fn main() {
         .build()
         .unwrap();
     for regions in [1, 4, 10] {
-        let mut runs: Vec<_> = (0..ROUNDS).map(|_| runtime.block_on(poll(world(regions)))).collect();
-        runs.sort_unstable();
-        let (took, chain, pages) = runs[ROUNDS / 2];
+        let mut runs: Vec<Poll> = (0..ROUNDS).map(|_| runtime.block_on(poll(world(regions)))).collect();
+        runs.sort_by(|a, b| a.all.total_cmp(&b.all));
+        let run = runs[ROUNDS / 2];
         println!(
-            "{INSTANCES} instances in {regions} regions: poll {:.0} ms, longest chain {pages} pages {:.0} ms, ratio {:.2}",
-            took.as_secs_f64() * 1000.0,
-            chain.as_secs_f64() * 1000.0,
-            took.as_secs_f64() / chain.as_secs_f64()
+            "{INSTANCES} instances in {regions} regions: poll {:.0} ms, longest chain {} pages {:.0} ms, ratio {:.2}; \
+             {:.0} ms before the first page, {:.0} ms for the pages, {:.0} ms after them",
+            run.all,
+            run.pages,
+            run.chain,
+            run.all / run.chain,
+            run.before_first_page,
+            run.listing,
+            run.all - run.before_first_page - run.listing
         );
     }
 }

@@ -11,15 +11,16 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Collector, Fleet, Snapshot,
+    Clock, Collector, Fleet, Snapshot,
     context::Shared,
     store::{Stored, View},
 };
 
 /// Changes within this time are published together.
-const GATHER: Duration = Duration::from_millis(50);
-/// A snapshot may cost at most one part in this many of a core.
-const DUTY: u32 = 10;
+const GATHER: Duration = Duration::from_millis(20);
+/// After a snapshot, this many times what it cost is waited: while everything
+/// changes at once, snapshots take at most a fifth of one core.
+const PAUSE: u32 = 4;
 /// Published at least this often while nothing happens.
 const IDLE: Duration = Duration::from_mins(1);
 
@@ -40,23 +41,30 @@ pub(crate) async fn run(
         }
         // Real time on purpose: this only paces the work of this machine.
         tokio::time::sleep(GATHER).await;
-        let started = crate::Clock::System.monotonic();
         let view = shared.store.view(shared.clock.monotonic());
         next_expiry = view.next_expiry;
         let generation = snapshots.borrow().generation + 1;
         let at = shared.clock.now();
         let collectors = Arc::clone(&collectors);
-        let built = tokio::task::spawn_blocking(move || build(view, &collectors, generation, at)).await;
-        match built {
-            Ok(snapshot) => {
+        // The time spent waiting for a thread is not the snapshot's cost.
+        let timed = move || {
+            let started = Clock::System.monotonic();
+            let snapshot = build(view, &collectors, generation, at);
+            (snapshot, Clock::System.monotonic().saturating_sub(started))
+        };
+        let cost = match tokio::task::spawn_blocking(timed).await {
+            Ok((snapshot, cost)) => {
                 snapshots.send_replace(Arc::new(snapshot));
+                cost
             }
-            Err(error) => tracing::error!(%error, "building a snapshot failed; the previous one stays"),
-        }
-        let cost = crate::Clock::System.monotonic().saturating_sub(started);
+            Err(error) => {
+                tracing::error!(%error, "building a snapshot failed; the previous one stays");
+                IDLE / PAUSE
+            }
+        };
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(cost * DUTY) => {}
+            () = tokio::time::sleep(cost * PAUSE) => {}
         }
     }
 }
