@@ -55,7 +55,7 @@ fn pool_of_instance(instance: &Instance) -> Pool<'_> {
         account: &instance.account,
         region: &instance.region,
         instance_type: &instance.instance_type,
-        platform: platform::billed_as(&instance.platform),
+        platform: platform::of_instance(&instance.platform),
         tenancy: platform::tenancy(&instance.tenancy),
     }
 }
@@ -66,7 +66,6 @@ pub(crate) fn is_payable(instance: &Instance) -> bool {
     instance.provider == Provider::Aws
         && instance.state == State::Running
         && instance.billing.mode == BillingMode::OnDemand
-        && !instance.platform.is_empty()
 }
 
 /// What a match changes.

@@ -54,7 +54,7 @@ pub(crate) fn estimate(instances: &[Arc<Instance>], commitments: &[Commitment]) 
             let group = Group {
                 region: &instance.region,
                 instance_type: &instance.instance_type,
-                platform: platform::billed_as(&instance.platform),
+                platform: platform::of_instance(&instance.platform),
             };
             let load = groups.entry(&instance.account).or_default().entry(group).or_default();
             load.instances += 1.0;

@@ -42,9 +42,9 @@ impl InUse {
         let usage = instances.iter().filter(on_demand).map(|instance| Usage {
             region: region.clone(),
             instance_type: instance.instance_type.clone(),
-            platform: platform::billed_as(&instance.platform).into(),
+            platform: platform::of_instance(&instance.platform).into(),
         });
-        let usage: BTreeSet<Usage> = usage.filter(|usage| !usage.platform.is_empty()).collect();
+        let usage: BTreeSet<Usage> = usage.collect();
         lock(&self.seen)
             .entry(account.clone())
             .or_default()

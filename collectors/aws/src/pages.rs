@@ -11,7 +11,7 @@ const MAX_PAGES: usize = 5_000;
 
 /// Pages in a row without a record. A filtered listing of a large region can
 /// have many: one per thousand instances that do not match.
-const MAX_EMPTY_PAGES: usize = 60;
+const MAX_EMPTY_PAGES: usize = 200;
 
 /// Pages in a row that have records, all of which came before.
 const MAX_REPEATED_PAGES: usize = 3;

@@ -15,6 +15,17 @@ pub(crate) fn billed_as(platform: &str) -> &str {
     }
 }
 
+/// The platform an instance is matched by. An answer that leaves the platform
+/// out means that it is not Windows (EC2 documents `Platform` as empty for
+/// every other system, and endpoints without `PlatformDetails` exist): it is
+/// matched as Linux, by far the most likely one. Matches are estimates anyway.
+pub(crate) fn of_instance(platform: &str) -> &str {
+    match billed_as(platform) {
+        "" => "Linux/UNIX",
+        known => known,
+    }
+}
+
 /// The tenancy; the service's default where an answer leaves it out.
 pub(crate) fn tenancy(tenancy: &str) -> &str {
     if tenancy.is_empty() { "default" } else { tenancy }
@@ -29,5 +40,7 @@ mod tests {
         assert_eq!(billed_as("Linux/UNIX (Amazon VPC)"), billed_as("Linux/UNIX"));
         assert_eq!(billed_as("Windows BYOL"), "Linux/UNIX");
         assert_ne!(billed_as("Windows"), billed_as("Linux/UNIX"));
+        assert_eq!(of_instance(""), "Linux/UNIX");
+        assert_eq!(of_instance("Windows"), "Windows");
     }
 }

@@ -179,10 +179,6 @@ fn only_running_on_demand_instances_of_the_same_kind_and_account_match() {
             ..base()
         },
         Instance {
-            platform: Text::default(),
-            ..base()
-        },
-        Instance {
             tenancy: "dedicated".into(),
             ..base()
         },
@@ -205,6 +201,12 @@ fn only_running_on_demand_instances_of_the_same_kind_and_account_match() {
         ..reserved("ri", "g6.xlarge", 1)
     };
     assert_eq!(used(&allocated(vec![base()], vec![vpc]), "ri"), Some(1));
+    let unstated = Instance {
+        platform: Text::default(),
+        ..base()
+    };
+    let fleet = allocated(vec![unstated], vec![reserved("ri", "g6.xlarge", 1)]);
+    assert_eq!(used(&fleet, "ri"), Some(1), "not Windows, so matched as Linux");
 }
 
 #[test]
