@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::{
     exposition::Page,
+    prometheus::Prometheus,
     support::{Running, filter, get, gpuwatch, metrics_when, tool},
 };
 
@@ -107,24 +108,7 @@ async fn a_real_prometheus_scrapes_the_demo_and_joins_gpus_with_models() {
     metrics_when(&url, "a complete page", complete).await;
     let target = url.trim_start_matches("http://").trim_end_matches("/metrics");
 
-    let folder = tempfile::tempdir().unwrap();
-    let config = folder.path().join("prometheus.yml");
-    let text = format!(
-        "global: {{scrape_interval: 1s}}\nscrape_configs: [{{job_name: gpuwatch, static_configs: [{{targets: ['{target}']}}]}}]\n"
-    );
-    std::fs::write(&config, text).unwrap();
-    let server = Running::start(
-        Command::new(prometheus)
-            .arg(format!("--config.file={}", config.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
-            .arg("--web.listen-address=127.0.0.1:0"),
-        true,
-    );
-    let address = server.line("Prometheus address", Duration::from_secs(30), |line| {
-        let (_, after) = line.split_once("Listening on")?;
-        let (_, address) = after.split_once("address=")?;
-        Some(address.trim_matches('"').split_whitespace().next()?.to_owned())
-    });
+    let prometheus = Prometheus::scraping(&prometheus, target);
 
     let query = "sum by (gpu_model) (gpuwatch_instance_gpus * on (provider,account,region,instance_id) \
                  group_left(gpu_model) gpuwatch_instance_info)";
@@ -133,7 +117,7 @@ async fn a_real_prometheus_scrapes_the_demo_and_joins_gpus_with_models() {
     let mut last = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..100 {
         let page = Page::parse(&get(&url).await.expect("page"));
-        last = (by_model(&result(&address, query).await), sums(&page));
+        last = (by_model(&prometheus.result(query).await), sums(&page));
         let instances = page.named("gpuwatch_instance_info").count();
         if instances >= 180 && agree(&last.0, &last.1) {
             break;
@@ -146,7 +130,7 @@ async fn a_real_prometheus_scrapes_the_demo_and_joins_gpus_with_models() {
         "Prometheus: {answered:?}\npage: {expected:?}"
     );
     assert!(expected.len() >= 5, "several models: {expected:?}");
-    let up = result(&address, "up").await;
+    let up = prometheus.result("up").await;
     assert_eq!(up[0]["value"][1], "1");
 }
 
@@ -174,28 +158,4 @@ fn sums(page: &Page) -> BTreeMap<String, f64> {
 
 fn agree(a: &BTreeMap<String, f64>, b: &BTreeMap<String, f64>) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.0 == y.0 && (x.1 - y.1).abs() < 1e-6)
-}
-
-/// Asks Prometheus until it has an answer.
-async fn result(address: &str, query: &str) -> Vec<Value> {
-    let client = reqwest::Client::new();
-    for _ in 0..300 {
-        let answer = client
-            .get(format!("http://{address}/api/v1/query"))
-            .query(&[("query", query)])
-            .send()
-            .await;
-        if let Ok(answer) = answer {
-            let body: Value = serde_json::from_str(&answer.text().await.unwrap_or_default()).unwrap_or_default();
-            let rows = body["data"]["result"].as_array().cloned().unwrap_or_default();
-            if !rows.is_empty() {
-                return rows;
-            }
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!(
-        "Prometheus has no answer to {query}; page: {:?}",
-        get(&format!("http://{address}/api/v1/targets")).await
-    );
 }

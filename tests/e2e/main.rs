@@ -15,4 +15,5 @@
 mod demo;
 mod exposition;
 mod moto;
+mod prometheus;
 mod support;

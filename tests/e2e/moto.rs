@@ -9,7 +9,8 @@ use std::{
 use serde_json::Value;
 
 use crate::exposition::{Page, Sample};
-use crate::support::{Running, gpuwatch, metrics_when, python};
+use crate::prometheus::Prometheus;
+use crate::support::{Running, gpuwatch, metrics_when, python, tool};
 
 const FLEET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/e2e/moto_fleet.py");
 
@@ -113,6 +114,12 @@ async fn the_page_agrees_with_boto3_instance_by_instance() {
         assert_eq!(info.label("billing_mode"), mode, "{key:?}");
         assert_eq!(cards.get(key), gpus.get(&kind), "{key:?} {kind}");
         assert_eq!(launched.get(key).copied(), instance["launched"].as_f64(), "{key:?}");
+    }
+
+    if let Some(prometheus) = tool("prometheus") {
+        let prometheus = Prometheus::scraping(&prometheus, &address);
+        let rows = prometheus.result("count(gpuwatch_instance_info)").await;
+        assert_eq!(rows[0]["value"][1], expected.len().to_string(), "what Prometheus has");
     }
 
     // moto lacks reserved instances and capacity reservations and answers
