@@ -14,7 +14,7 @@ use crate::{
     Partition,
     calls::AccountAccess,
     facts::{Accelerated, TypeFacts, may_have_accelerators},
-    pages::{Progress, read_all},
+    pages::read_rows,
     platform,
     text::timestamp,
 };
@@ -95,15 +95,9 @@ pub(crate) async fn capacity_reservations(
                     .send()
             })
             .await?;
-        let next = page.next_token().map(str::to_owned);
-        Ok((page, next))
+        Ok((page.capacity_reservations.unwrap_or_default(), page.next_token))
     };
-    let rows: Vec<CapacityReservation> = read_all(DESCRIBE_CAPACITY_RESERVATIONS, Vec::new, fetch, |rows, page| {
-        let before = rows.len();
-        rows.extend(page.capacity_reservations.unwrap_or_default());
-        Progress::all_new(rows.len() - before)
-    })
-    .await?;
+    let rows: Vec<CapacityReservation> = read_rows(DESCRIBE_CAPACITY_RESERVATIONS, fetch).await?;
     let partition = access.session(cx).await?.identity.partition;
     let owned = rows.iter().filter(|row| {
         row.state().is_none_or(|state| state.as_str() == "active")

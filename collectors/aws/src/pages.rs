@@ -58,6 +58,23 @@ where
     }
 }
 
+/// Reads every row of a listing whose rows are judged afterwards.
+///
+/// # Errors
+/// As [`read_all`].
+pub(crate) async fn read_rows<T, F, Fut>(call: Call, fetch: F) -> Result<Vec<T>, CollectError>
+where
+    F: FnMut(Option<String>) -> Fut,
+    Fut: Future<Output = Result<(Vec<T>, Option<String>), CollectError>>,
+{
+    read_all(call, Vec::new, fetch, |rows, page| {
+        let records = page.len();
+        rows.extend(page);
+        Progress::all_new(records)
+    })
+    .await
+}
+
 async fn read_once<L, P, F, Fut>(
     call: Call,
     mut listing: L,

@@ -17,7 +17,7 @@ use crate::{
     calls::{AccountAccess, NO_REGION},
     facts::may_have_accelerators,
     in_use::Usage,
-    pages::{Progress, read_all},
+    pages::{Progress, read_all, read_rows},
     platform,
 };
 
@@ -210,15 +210,9 @@ pub(crate) async fn rates(
                         .send()
                 })
                 .await?;
-            let next = page.next_token().map(str::to_owned);
-            Ok((page, next))
+            Ok((page.search_results.unwrap_or_default(), page.next_token))
         };
-        let listed: Vec<SavingsPlanRate> = read_all(DESCRIBE_SAVINGS_PLAN_RATES, Vec::new, fetch, |listed, page| {
-            let before = listed.len();
-            listed.extend(page.search_results.unwrap_or_default());
-            Progress::all_new(listed.len() - before)
-        })
-        .await?;
+        let listed: Vec<SavingsPlanRate> = read_rows(DESCRIBE_SAVINGS_PLAN_RATES, fetch).await?;
         for rate in listed.iter().filter_map(rate) {
             let key = Usage {
                 region: rate.region.clone(),
