@@ -141,15 +141,14 @@ impl Problems {
     pub(crate) fn into_sorted(self) -> Vec<Problem> {
         let mut list = self.list.into_inner();
         list.sort_by_key(|problem| (problem.line, problem.column));
-        let surplus = list.len().saturating_sub(MAX_PROBLEMS);
-        if surplus > 0 {
-            list.truncate(MAX_PROBLEMS);
+        let left_out = list.split_off(MAX_PROBLEMS.min(list.len()));
+        if let Some(first) = left_out.first() {
             list.push(Problem {
                 origin: self.origin,
-                line: None,
-                column: None,
+                line: first.line,
+                column: first.column,
                 key: String::new(),
-                message: format!("{surplus} further problems are not shown"),
+                message: format!("{} further problems from here on are not shown", left_out.len()),
                 fix: None,
             });
         }
@@ -236,6 +235,9 @@ mod tests {
         }
         let list = problems.into_sorted();
         assert_eq!(list.len(), MAX_PROBLEMS + 1);
-        assert_eq!(list.last().unwrap().message, "5 further problems are not shown");
+        assert_eq!(
+            list.last().unwrap().message,
+            "5 further problems from here on are not shown"
+        );
     }
 }

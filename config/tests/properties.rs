@@ -64,6 +64,25 @@ fn datasets_have_the_documented_intervals() {
     assert_eq!(config.intervals.get("nonsense"), None);
 }
 
+/// Without the line that begins a long section, its keys are too many problems
+/// to show; the note that says so has a place too.
+#[test]
+fn the_note_on_further_problems_says_where_they_begin() {
+    let text = EXAMPLE.replace("\nfindings:\n", "\n\n");
+    let errors = parse(&text, "f", &no_env, "").unwrap_err();
+    let last = errors.problems().last().unwrap();
+    assert!(
+        last.message.ends_with("further problems from here on are not shown"),
+        "{last}"
+    );
+    assert!(
+        errors
+            .problems()
+            .iter()
+            .all(|problem| problem.line.is_some_and(|line| line >= 1))
+    );
+}
+
 proptest! {
     #[test]
     fn no_text_panics(text in "(?s).{0,200}") {
