@@ -21,12 +21,13 @@ use gpuwatch::{
 };
 use support::fleet;
 
-/// Resident memory of this process in bytes.
+/// Resident memory of this process in bytes, counted page by page: the figure
+/// in `status` is kept per thread and lags by some hundred kilobytes.
 fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let status = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux");
     let line = status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .find_map(|line| line.strip_prefix("Rss:"))
         .expect("resident memory");
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
     kib * 1024
@@ -39,7 +40,9 @@ fn a_thousand_generations_with_churn_need_no_more_memory_than_a_hundred() {
     const INSTANCES: usize = 100;
     let metrics = OwnMetrics::new().expect("metrics");
     let mut page = None;
-    let mut after_hundred = 0;
+    // The highest of a hundred generations, because between two of them the
+    // allocator gives memory back or does not.
+    let (mut after_hundred, mut after_thousand) = (0, 0);
     for generation in 1..=1000_u64 {
         let mut snapshot = fleet::of_generation(generation, INSTANCES);
         // A tenth of the instances is new in each generation.
@@ -52,11 +55,12 @@ fn a_thousand_generations_with_churn_need_no_more_memory_than_a_hundred() {
         metrics.page_encoded(&part, 0.001);
         metrics.http_request("/metrics", 200);
         page = Some(Page::new(Arc::new(part), metrics.text().expect("text")).expect("compressed"));
-        if generation == 100 {
-            after_hundred = resident();
+        match generation {
+            100..200 => after_hundred = resident().max(after_hundred),
+            900.. => after_thousand = resident().max(after_thousand),
+            _ => {}
         }
     }
-    let after_thousand = resident();
     assert!(page.is_some_and(|page| page.fleet().generation == 1000));
     assert!(
         after_thousand <= after_hundred + after_hundred / 10,
