@@ -2,7 +2,7 @@
 
 use gpuwatch_inventory::{Billing, BillingMode, Certainty};
 
-use crate::text::Interner;
+use gpuwatch_collector_core::Interner;
 
 /// Billing by `InstanceLifecycle`; `None` is an ordinary instance.
 ///

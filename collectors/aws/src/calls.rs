@@ -14,27 +14,20 @@ use aws_config::SdkConfig;
 use aws_credential_types::Credentials;
 use aws_smithy_runtime_api::client::{http::SharedHttpClient, orchestrator::HttpResponse, result::SdkError};
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use gpuwatch_collector_core::{Call, CollectError, Context, Reason, Scope};
+use gpuwatch_collector_core::{Call, CollectError, Context, Reason, Scope, lock};
 use gpuwatch_inventory::Text;
 use tokio::sync::Mutex;
 
 use crate::{
     AwsOptions, Partition,
-    errors::{Place, classify, decode, is_expired},
+    errors::{Place, classify, decode, is_expired, is_stale_token},
     options::RoleArn,
     region,
     session::{self, Identity, Session},
-    text::lock,
 };
 
-const GET_CALLER_IDENTITY: Call = Call {
-    service: "sts",
-    operation: "GetCallerIdentity",
-};
-const ASSUME_ROLE: Call = Call {
-    service: "sts",
-    operation: "AssumeRole",
-};
+const GET_CALLER_IDENTITY: Call = Call::new("sts", "GetCallerIdentity", "sts:GetCallerIdentity");
+const ASSUME_ROLE: Call = Call::new("sts", "AssumeRole", "sts:AssumeRole");
 
 /// The region of a call to a service that exists once per partition.
 pub(crate) const NO_REGION: &str = "";
@@ -363,7 +356,12 @@ where
             let error = classify(&error, call, place);
             let again = error.reason != Reason::Decode || garbled.fetch_add(1, Ordering::Relaxed) == 0;
             let retryable = error.retryable && again;
-            Err(error.retryable(retryable))
+            let error = error.retryable(retryable);
+            Err(if is_stale_token(&error) {
+                error.stale_token()
+            } else {
+                error
+            })
         }
     })
     .await

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use aws_credential_types::Credentials;
 use gpuwatch_collector_core::{
-    CollectError, Collected, Collector, Context, Dataset, Discovery, Fleet, Part, Reason, Scope,
+    CollectError, Collected, Collector, Context, Dataset, Discovery, Fleet, Part, Reason, Scope, TagRules,
 };
 use gpuwatch_inventory::{Commitment, Provider};
 
@@ -17,7 +17,6 @@ use crate::{
     in_use::InUse,
     inventory::InstanceLister,
     savings_plans, session,
-    tags::TagRules,
 };
 
 const INSTANCES: Part = "instances";

@@ -6,7 +6,7 @@ use std::{
 };
 
 use aws_sdk_ec2::types::{self as ec2, CapacityReservation, Filter, ReservedInstances};
-use gpuwatch_collector_core::{Call, CollectError, Context, Scope};
+use gpuwatch_collector_core::{Call, CollectError, Context, Scope, read_rows};
 use gpuwatch_inventory::{Commitment, CommitmentKind, CommitmentScope, Currency, GpuCount, Money, Provider, Text};
 use rust_decimal::Decimal;
 
@@ -14,19 +14,17 @@ use crate::{
     Partition,
     calls::AccountAccess,
     facts::{Accelerated, TypeFacts, may_have_accelerators},
-    pages::read_rows,
     platform,
     text::timestamp,
 };
 
-const DESCRIBE_RESERVED_INSTANCES: Call = Call {
-    service: "ec2",
-    operation: "DescribeReservedInstances",
-};
-const DESCRIBE_CAPACITY_RESERVATIONS: Call = Call {
-    service: "ec2",
-    operation: "DescribeCapacityReservations",
-};
+const DESCRIBE_RESERVED_INSTANCES: Call =
+    Call::new("ec2", "DescribeReservedInstances", "ec2:DescribeReservedInstances");
+const DESCRIBE_CAPACITY_RESERVATIONS: Call = Call::new(
+    "ec2",
+    "DescribeCapacityReservations",
+    "ec2:DescribeCapacityReservations",
+);
 
 /// Largest page `DescribeCapacityReservations` gives.
 const PAGE_SIZE: i32 = 1000;

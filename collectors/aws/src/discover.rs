@@ -8,7 +8,8 @@ use std::{
 use aws_sdk_organizations::types::{Account as Member, AccountState, AccountStatus};
 use futures::future::join_all;
 use gpuwatch_collector_core::{
-    Account, Call, CollectError, Context, Covers, Dataset, Discovery, DiscoveryFailure, Reason, Scope, Target,
+    Account, Call, CollectError, Context, Covers, Dataset, Discovery, DiscoveryFailure, Progress, Reason, Scope,
+    Target, read_all,
 };
 use gpuwatch_inventory::{Provider, Text};
 
@@ -16,18 +17,11 @@ use crate::{
     AwsOptions, Partition,
     calls::{AccountAccess, Accounts, Base, NO_REGION},
     options::RoleArn,
-    pages::{Progress, read_all},
     session::Identity,
 };
 
-const DESCRIBE_REGIONS: Call = Call {
-    service: "ec2",
-    operation: "DescribeRegions",
-};
-const LIST_ACCOUNTS: Call = Call {
-    service: "organizations",
-    operation: "ListAccounts",
-};
+const DESCRIBE_REGIONS: Call = Call::new("ec2", "DescribeRegions", "ec2:DescribeRegions");
+const LIST_ACCOUNTS: Call = Call::new("organizations", "ListAccounts", "organizations:ListAccounts");
 
 /// Largest page `ListAccounts` gives.
 const ACCOUNTS_PER_PAGE: i32 = 20;

@@ -9,9 +9,7 @@ use aws_smithy_runtime_api::{
     http::Headers,
 };
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use gpuwatch_collector_core::{Call, CollectError, Reason};
-
-use crate::text::one_line;
+use gpuwatch_collector_core::{Call, CollectError, Reason, one_line};
 
 /// Longest part of an outside message that is kept, in characters.
 const MESSAGE_LIMIT: usize = 300;
@@ -55,19 +53,19 @@ where
             if status.is_server_error() {
                 CollectError::new(
                     Reason::Other,
-                    format!("{}: status {}: {what}", title(call), status.as_u16()),
+                    format!("{}: status {}: {what}", call.title(), status.as_u16()),
                 )
                 .retryable(true)
             } else {
                 decode(call, &what)
             }
         }
-        SdkError::TimeoutError(_) => CollectError::new(Reason::Timeout, format!("{}: no answer in time", title(call))),
+        SdkError::TimeoutError(_) => CollectError::new(Reason::Timeout, format!("{}: no answer in time", call.title())),
         SdkError::DispatchFailure(failure) if failure.is_timeout() => {
-            CollectError::new(Reason::Timeout, format!("{}: {}", title(call), chain(error)))
+            CollectError::new(Reason::Timeout, format!("{}: {}", call.title(), chain(error)))
         }
         SdkError::DispatchFailure(failure) if failure.is_io() => {
-            CollectError::new(Reason::Network, format!("{}: {}", title(call), chain(error)))
+            CollectError::new(Reason::Network, format!("{}: {}", call.title(), chain(error)))
         }
         other => before_sending(other, call),
     }
@@ -81,7 +79,7 @@ where
     if let Some(credentials) = find::<CredentialsError>(error) {
         return no_credentials(credentials);
     }
-    let message = format!("{}: {}", title(call), chain(error));
+    let message = format!("{}: {}", call.title(), chain(error));
     match error {
         SdkError::DispatchFailure(failure) if failure.is_other() => CollectError::new(Reason::Network, message),
         _ => CollectError::new(Reason::Other, message),
@@ -108,7 +106,7 @@ pub(crate) fn no_credentials(error: &CredentialsError) -> CollectError {
 pub(crate) fn decode(call: Call, what: &str) -> CollectError {
     CollectError::new(
         Reason::Decode,
-        format!("{}: answer not understood: {what}", title(call)),
+        format!("{}: answer not understood: {what}", call.title()),
     )
     .retryable(true)
 }
@@ -168,7 +166,7 @@ impl Answer<'_> {
             return self.by_status(call);
         };
         let said = self.said();
-        let title = title(call);
+        let title = call.title();
         let error = match code {
             "Throttling"
             | "ThrottlingException"
@@ -245,7 +243,7 @@ impl Answer<'_> {
 
     /// A page of a proxy or load balancer, say: there is only the status.
     fn by_status(&self, call: Call) -> CollectError {
-        let message = format!("{}: status {} without an error code", title(call), self.status);
+        let message = format!("{}: status {} without an error code", call.title(), self.status);
         match self.status {
             401 | 407 => CollectError::new(Reason::Credentials, message),
             403 => CollectError::new(Reason::Permission, message),
@@ -269,14 +267,9 @@ impl Answer<'_> {
     }
 }
 
-/// The service and operation, for people.
-fn title(call: Call) -> String {
-    format!("{} {}", call.service, call.operation)
-}
-
 /// Which permission would help.
 fn permission(call: Call) -> String {
-    let action = format!("{}:{}", call.service, call.operation);
+    let action = call.permission;
     if action == "sts:AssumeRole" {
         "allow sts:AssumeRole on this role for the base identity, and name the base identity (and external id) in the role's trust policy"
             .to_owned()
@@ -330,10 +323,7 @@ mod tests {
 
     use super::*;
 
-    const CALL: Call = Call {
-        service: "ec2",
-        operation: "DescribeInstances",
-    };
+    const CALL: Call = Call::new("ec2", "DescribeInstances", "ec2:DescribeInstances");
     const PROVEN: Place = Place {
         region_may_be_disabled: false,
     };

@@ -10,7 +10,7 @@ use std::{
 };
 
 use aws_sdk_ec2::types::{self as ec2, Filter, InstanceTypeInfo};
-use gpuwatch_collector_core::{Call, CollectError, Context, Reason};
+use gpuwatch_collector_core::{Call, CollectError, Context, Progress, Reason, lock, read_all};
 use gpuwatch_inventory::{
     Accelerators, GpuCount, Provider, Text,
     catalog::{self, AcceleratorFacts},
@@ -18,18 +18,9 @@ use gpuwatch_inventory::{
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
-use crate::{
-    Partition, TypeFilter,
-    calls::AccountAccess,
-    errors::is_bad_parameter,
-    pages::{Progress, read_all},
-    text::lock,
-};
+use crate::{Partition, TypeFilter, calls::AccountAccess, errors::is_bad_parameter};
 
-const DESCRIBE_INSTANCE_TYPES: Call = Call {
-    service: "ec2",
-    operation: "DescribeInstanceTypes",
-};
+const DESCRIBE_INSTANCE_TYPES: Call = Call::new("ec2", "DescribeInstanceTypes", "ec2:DescribeInstanceTypes");
 
 /// Families with accelerators. No CPU family begins like this, and a size
 /// released tomorrow is found too; FPGA families (`f1`, `f2`) are left out.

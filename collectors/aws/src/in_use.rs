@@ -6,10 +6,11 @@ use std::{
     sync::Mutex,
 };
 
+use gpuwatch_collector_core::lock;
 use gpuwatch_inventory::{BillingMode, Instance, State, Text};
 use tokio::sync::watch;
 
-use crate::{platform, text::lock};
+use crate::platform;
 
 /// A type in use somewhere: what a savings-plan rate is looked up by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

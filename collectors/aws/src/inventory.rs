@@ -7,7 +7,7 @@ use aws_sdk_ec2::{
     operation::describe_instances::DescribeInstancesOutput,
     types::{Filter, Reservation},
 };
-use gpuwatch_collector_core::{Call, CollectError, Context, Scope};
+use gpuwatch_collector_core::{Call, CollectError, Context, Progress, Scope, TagRules, lock, read_all};
 use gpuwatch_inventory::{Instance, Text};
 
 use crate::{
@@ -15,16 +15,10 @@ use crate::{
     calls::AccountAccess,
     errors::is_bad_parameter,
     facts::{FAMILY_PATTERNS, FILTER_VALUES, TypeFacts, catalog_types, may_have_accelerators},
-    pages::{Progress, read_all},
     record::{Reader, Unusable},
-    tags::TagRules,
-    text::lock,
 };
 
-const DESCRIBE_INSTANCES: Call = Call {
-    service: "ec2",
-    operation: "DescribeInstances",
-};
+const DESCRIBE_INSTANCES: Call = Call::new("ec2", "DescribeInstances", "ec2:DescribeInstances");
 
 /// Every state but terminated.
 const STATES: [&str; 5] = ["pending", "running", "stopping", "stopped", "shutting-down"];

@@ -20,7 +20,6 @@ mod facts;
 mod in_use;
 mod inventory;
 mod options;
-mod pages;
 mod partition;
 mod platform;
 mod record;

@@ -1,15 +1,11 @@
 //! From an EC2 record to an instance.
 
 use aws_sdk_ec2::types as ec2;
-use gpuwatch_collector_core::Scope;
+use gpuwatch_collector_core::{Interner, Scope, TagRules};
 use gpuwatch_inventory::{Accelerators, Instance, Kind, Provider, State, Text};
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
-use crate::{
-    billing,
-    tags::TagRules,
-    text::{Interner, timestamp},
-};
+use crate::{billing, tags, text::timestamp};
 
 /// What can be wrong with a record so that it cannot be used; the word it is
 /// counted under.
@@ -80,7 +76,7 @@ impl<'a> Reader<'a> {
             .iter()
             .filter_map(|tag| Some((tag.key()?, tag.value().unwrap_or_default())))
             .collect();
-        let tags = self.rules.read(&tags, &mut self.interner);
+        let tags = tags::read(self.rules, &tags, &mut self.interner);
         let placement = record.placement();
         let zone = placement.and_then(ec2::Placement::availability_zone);
         let tenancy = placement.and_then(ec2::Placement::tenancy).map(ec2::Tenancy::as_str);
@@ -109,15 +105,15 @@ impl<'a> Reader<'a> {
                 .state_transition_reason()
                 .filter(|_| state == State::Stopped)
                 .and_then(transition_time),
-            owner: tags.owner,
-            cluster: tags.cluster,
-            pool: tags.pool,
+            owner: tags.ownership.owner,
+            cluster: tags.ownership.cluster,
+            pool: tags.ownership.pool,
             platform: text(platform(record)),
             tenancy: text(tenancy),
             reservation_id: text(reservation),
             private_address: text(record.private_ip_address()),
             private_host: text(record.private_dns_name()),
-            tags: tags.kept,
+            tags: tags.ownership.kept,
             billing: billing::from_lifecycle(lifecycle, &mut self.interner),
         }))
     }

@@ -7,7 +7,7 @@ use aws_sdk_savingsplans::types::{
     SavingsPlan, SavingsPlanProductType, SavingsPlanRate, SavingsPlanRateFilter, SavingsPlanRateFilterName,
     SavingsPlanRatePropertyKey, SavingsPlanRateServiceCode, SavingsPlanState, SavingsPlanType,
 };
-use gpuwatch_collector_core::{Call, CollectError, Context, Scope};
+use gpuwatch_collector_core::{Call, CollectError, Context, Progress, Scope, read_all, read_rows};
 use gpuwatch_inventory::{
     Commitment, CommitmentKind, CommitmentRate, CommitmentScope, Currency, Money, Provider, Text,
 };
@@ -17,18 +17,19 @@ use crate::{
     calls::{AccountAccess, NO_REGION},
     facts::may_have_accelerators,
     in_use::Usage,
-    pages::{Progress, read_all, read_rows},
     platform,
 };
 
-const DESCRIBE_SAVINGS_PLANS: Call = Call {
-    service: "savingsplans",
-    operation: "DescribeSavingsPlans",
-};
-const DESCRIBE_SAVINGS_PLAN_RATES: Call = Call {
-    service: "savingsplans",
-    operation: "DescribeSavingsPlanRates",
-};
+const DESCRIBE_SAVINGS_PLANS: Call = Call::new(
+    "savingsplans",
+    "DescribeSavingsPlans",
+    "savingsplans:DescribeSavingsPlans",
+);
+const DESCRIBE_SAVINGS_PLAN_RATES: Call = Call::new(
+    "savingsplans",
+    "DescribeSavingsPlanRates",
+    "savingsplans:DescribeSavingsPlanRates",
+);
 
 /// Largest page of both operations.
 const PAGE_SIZE: i32 = 1000;

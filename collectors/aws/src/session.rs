@@ -15,10 +15,11 @@ use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 use aws_smithy_http_client::{Connector, proxy::ProxyConfig, tls};
 use aws_smithy_runtime_api::client::http::{SharedHttpClient, SharedHttpConnector, http_client_fn};
 use aws_smithy_types::{retry::RetryConfig, timeout::TimeoutConfig};
+use gpuwatch_collector_core::lock;
 use gpuwatch_inventory::Text;
 use jiff::{Timestamp, ToSpan};
 
-use crate::{AwsOptions, Partition, complete::CompleteXml, region::metadata_client, text::lock};
+use crate::{AwsOptions, Partition, complete::CompleteXml, region::metadata_client};
 
 /// Time to open a connection. The whole attempt is bounded by the caller.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -4,9 +4,8 @@
 //! PCS, EMR and Ray set themselves; keys that begin with `aws:` cannot be set
 //! by users.
 
-use gpuwatch_inventory::{Tag, Text};
-
-use crate::text::Interner;
+use gpuwatch_collector_core::{Interner, Ownership, TagRules, Tags, first_tag, tag_value};
+use gpuwatch_inventory::Text;
 
 /// Keys whose value names the cluster, strongest first.
 const CLUSTER_KEYS: &[&str] = &[
@@ -39,68 +38,34 @@ const POOL_KEYS: &[&str] = &[
 /// Set by AWS Batch on the instances of its compute environments.
 const BATCH_KEY: &str = "AWSBatchServiceTag";
 
-/// Which tags to read, from the configuration.
-#[derive(Debug, Clone)]
-pub(crate) struct TagRules {
-    /// Keys that name the owner, strongest first.
-    pub owner: Vec<String>,
-    /// Further keys to keep.
-    pub keep: Vec<String>,
-}
-
 /// What the tags of one instance say; all empty when nothing.
 #[derive(Debug, PartialEq)]
 pub(crate) struct TagFacts {
     pub name: Text,
-    pub owner: Text,
-    pub cluster: Text,
-    pub pool: Text,
-    pub kept: Vec<Tag>,
+    pub ownership: Ownership,
 }
 
-impl TagRules {
-    /// Reads tags given as key and value.
-    pub(crate) fn read(&self, tags: &[(&str, &str)], interner: &mut Interner) -> TagFacts {
-        let value_of = |key: &str| {
-            tags.iter()
-                .find(|(k, v)| *k == key && !v.trim().is_empty())
-                .map(|(_, v)| *v)
-        };
-        let first_of = |keys: &[&str]| keys.iter().find_map(|key| value_of(key));
-        let owner = self.owner.iter().find_map(|key| value_of(key)).unwrap_or_default();
-        let cluster = first_of(CLUSTER_KEYS)
-            .or_else(|| kubernetes_cluster(tags))
-            .unwrap_or_default();
-        let pool = first_of(POOL_KEYS)
-            .or_else(|| tags.iter().any(|(key, _)| *key == BATCH_KEY).then_some("batch"))
-            .unwrap_or_default();
-        let mut kept: Vec<Tag> = tags
-            .iter()
-            .filter(|(key, _)| self.keeps(key))
-            .map(|(key, value)| Tag {
-                key: interner.text(key),
-                value: interner.text(value),
-            })
-            .collect();
-        kept.sort_by(|a, b| a.key.cmp(&b.key));
-        TagFacts {
-            name: interner.text(value_of("Name").unwrap_or_default()),
-            owner: interner.text(owner),
+/// Reads tags given as key and value.
+pub(crate) fn read(rules: &TagRules, tags: &Tags<'_>, interner: &mut Interner) -> TagFacts {
+    let cluster = first_tag(tags, CLUSTER_KEYS)
+        .or_else(|| kubernetes_cluster(tags))
+        .unwrap_or_default();
+    let pool = first_tag(tags, POOL_KEYS)
+        .or_else(|| tags.iter().any(|(key, _)| *key == BATCH_KEY).then_some("batch"))
+        .unwrap_or_default();
+    TagFacts {
+        name: interner.text(tag_value(tags, "Name").unwrap_or_default()),
+        ownership: Ownership {
+            owner: interner.text(rules.owner(tags)),
             cluster: interner.text(cluster),
             pool: interner.text(pool),
-            kept,
-        }
+            kept: rules.kept(tags, interner, is_well_known),
+        },
     }
+}
 
-    fn keeps(&self, key: &str) -> bool {
-        let configured = |keys: &[String]| keys.iter().any(|k| k == key);
-        configured(&self.owner)
-            || configured(&self.keep)
-            || CLUSTER_KEYS.contains(&key)
-            || POOL_KEYS.contains(&key)
-            || key == BATCH_KEY
-            || key.starts_with(KUBERNETES_CLUSTER)
-    }
+fn is_well_known(key: &str) -> bool {
+    CLUSTER_KEYS.contains(&key) || POOL_KEYS.contains(&key) || key == BATCH_KEY || key.starts_with(KUBERNETES_CLUSTER)
 }
 
 /// The cluster of `kubernetes.io/cluster/<name>`; `owned` before `shared`, and
@@ -117,19 +82,8 @@ fn kubernetes_cluster<'a>(tags: &[(&'a str, &'a str)]) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    fn read(tags: &[(&str, &str)]) -> TagFacts {
-        let rules = TagRules {
-            owner: vec!["owner".into(), "team".into()],
-            keep: vec!["gpuwatch-ignore".into()],
-        };
-        rules.read(tags, &mut Interner::default())
-    }
-
-    #[test]
-    fn the_owner_is_the_first_configured_key_with_a_value() {
-        assert_eq!(&*read(&[("team", "视觉组"), ("owner", " ")]).owner, "视觉组");
-        assert_eq!(&*read(&[("team", "b"), ("owner", "a")]).owner, "a");
-        assert_eq!(&*read(&[("Owner", "a")]).owner, "", "keys are case-sensitive");
+    fn read(tags: &Tags<'_>) -> Ownership {
+        super::read(&TagRules::default(), tags, &mut Interner::default()).ownership
     }
 
     #[test]
@@ -161,10 +115,8 @@ mod tests {
     }
 
     #[test]
-    fn only_known_and_configured_tags_are_kept() {
-        let facts = read(&[("secret", "x"), ("gpuwatch-ignore", ""), ("team", "a"), ("Name", "n1")]);
-        let keys: Vec<&str> = facts.kept.iter().map(|tag| &*tag.key).collect();
-        assert_eq!(keys, ["gpuwatch-ignore", "team"]);
-        assert_eq!(&*facts.name, "n1");
+    fn the_name_tag_names_the_instance_and_is_not_kept() {
+        let facts = super::read(&TagRules::default(), &[("Name", "n1")], &mut Interner::default());
+        assert_eq!((&*facts.name, facts.ownership.kept.len()), ("n1", 0));
     }
 }

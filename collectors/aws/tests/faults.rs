@@ -77,7 +77,8 @@ fn expected(kind: FaultKind, pages: bool, keys: Reason) -> Option<Reason> {
         | FaultKind::EmptyPage
         | FaultKind::ReorderedRows
         | FaultKind::DuplicateRows
-        | FaultKind::MalformedRecord => None,
+        | FaultKind::MalformedRecord
+        | FaultKind::PartialResult => None,
     }
 }
 

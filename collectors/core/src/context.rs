@@ -14,16 +14,37 @@ use tokio::sync::mpsc;
 
 use crate::{
     Account, Accounting, Budgets, Clock, CollectError, Dataset, Limits, Options, Reason, Scope, Target, retry,
-    store::{Store, TaskKey},
+    store::{CallStatus, Store, TaskKey},
 };
 
-/// Names a cloud call for accounting and limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Names a cloud call for accounting, limits and people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Call {
     /// Service in lower case (`ec2`, `sts`).
     pub service: &'static str,
     /// Operation as the cloud spells it (`DescribeInstances`).
     pub operation: &'static str,
+    /// The permission it needs, as the cloud's policies spell it
+    /// (`ec2:DescribeInstances`); empty when it needs none.
+    pub permission: &'static str,
+}
+
+impl Call {
+    /// A call of this service and operation, needing this permission.
+    #[must_use]
+    pub const fn new(service: &'static str, operation: &'static str, permission: &'static str) -> Self {
+        Self {
+            service,
+            operation,
+            permission,
+        }
+    }
+
+    /// Service and operation, for messages.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("{} {}", self.service, self.operation)
+    }
 }
 
 /// What all runs share.
@@ -46,6 +67,8 @@ pub struct Context {
     deadline: Duration,
     /// Longest time one attempt may take.
     attempt_limit: Duration,
+    /// Time between runs like this one.
+    interval: Duration,
     degraded: Arc<AtomicBool>,
     announce: Option<mpsc::UnboundedSender<Vec<Target>>>,
 }
@@ -62,9 +85,16 @@ impl Context {
             dataset,
             deadline,
             attempt_limit,
+            interval: limit,
             degraded: Arc::default(),
             announce: None,
         }
+    }
+
+    /// Names the time between runs, when it is not the deadline.
+    pub(crate) fn every(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
     }
 
     pub(crate) fn announcing(mut self, to: mpsc::UnboundedSender<Vec<Target>>) -> Self {
@@ -112,6 +142,7 @@ impl Context {
             let mut error = match result {
                 Ok(answer) => {
                     self.shared.accounting.request(self.scope.provider, call, None);
+                    self.shared.store.note_call(&self.scope, self.dataset, call, None);
                     return Ok(answer);
                 }
                 Err(error) => error,
@@ -119,6 +150,9 @@ impl Context {
             self.shared
                 .accounting
                 .request(self.scope.provider, call, Some(error.reason));
+            self.shared
+                .store
+                .note_call(&self.scope, self.dataset, call, Some(&error));
             self.count(&mut error);
             let delay = delays.next().filter(|_| error.retryable);
             let Some(delay) = delay.map(|d| error.retry_after.map_or(d, |hint| hint.max(d))) else {
@@ -181,6 +215,22 @@ impl Context {
         );
     }
 
+    /// Notes that a call which was answered did not tell what it should (an
+    /// empty list in place of a refusal): `gpuwatch check` shows it as failed.
+    pub fn call_failed(&self, call: Call, error: &CollectError) {
+        self.shared
+            .store
+            .note_call(&self.scope, self.dataset, call, Some(error));
+    }
+
+    /// How the calls of this scope ended so far, for tests.
+    #[must_use]
+    pub fn calls(&self) -> Vec<CallStatus> {
+        let mut calls = self.shared.store.calls();
+        calls.retain(|status| status.scope == self.scope);
+        calls
+    }
+
     /// Starts polling targets at once, before discovery of the rest is done:
     /// one slow account must not hold up the others.
     pub fn announce(&self, targets: Vec<Target>) {
@@ -194,6 +244,18 @@ impl Context {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
+    }
+
+    /// Time between runs of this dataset.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// Time since some fixed moment, by the scheduler's clock; never goes back.
+    #[must_use]
+    pub fn monotonic(&self) -> Duration {
+        self.shared.clock.monotonic()
     }
 
     /// Time left until the deadline of this run.

@@ -41,6 +41,9 @@ pub struct CollectError {
     pub retryable: bool,
     /// The cloud's own hint when to come back.
     pub retry_after: Option<Duration>,
+    /// Whether a page token was too old or not accepted, so that the listing
+    /// can be begun anew.
+    pub stale_token: bool,
     /// Set once the error has been counted (as a failed attempt), so that the
     /// task does not count it again.
     pub(crate) counted: bool,
@@ -57,6 +60,7 @@ impl CollectError {
             message: message.into(),
             retryable: matches!(reason, Reason::Throttled | Reason::Timeout | Reason::Network),
             retry_after: None,
+            stale_token: false,
             counted: false,
         }
     }
@@ -79,6 +83,20 @@ impl CollectError {
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.retry_after = Some(delay);
+        self
+    }
+
+    /// The same error for another task, which has not counted it yet.
+    #[must_use]
+    pub(crate) fn uncounted(mut self) -> Self {
+        self.counted = false;
+        self
+    }
+
+    /// Says that the listing can be begun anew.
+    #[must_use]
+    pub fn stale_token(mut self) -> Self {
+        self.stale_token = true;
         self
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     DiscoveryFailure, Limits, Options, Reason, Scope, Snapshot, Target,
     context::Shared,
     publish,
-    store::{Store, TaskKey},
+    store::{CallStatus, Store, TaskKey},
     task::{AbortOnDrop, Task},
 };
 
@@ -163,6 +163,12 @@ impl Polling {
         snapshots.borrow().clone()
     }
 
+    /// How the newest call of every operation ended, per scope and dataset.
+    #[must_use]
+    pub fn calls(&self) -> Vec<CallStatus> {
+        self.shared.store.calls()
+    }
+
     /// Stops polling: calls in flight are dropped. Returns after at most a few
     /// seconds.
     pub async fn stop(self) {
@@ -256,8 +262,9 @@ impl Section {
             region: Scope::GLOBAL.into(),
         };
         let (announce, mut announced) = mpsc::unbounded_channel();
-        let cx =
-            Context::new(Arc::clone(&self.shared), scope, Dataset::Inventory, DISCOVERY_DEADLINE).announcing(announce);
+        let cx = Context::new(Arc::clone(&self.shared), scope, Dataset::Inventory, DISCOVERY_DEADLINE)
+            .every(self.options.discovery_interval)
+            .announcing(announce);
         let collector = Arc::clone(&self.collector);
         let mut running = AbortOnDrop(tokio::spawn(async move {
             let limit = cx.remaining();

@@ -10,7 +10,7 @@ use gpuwatch_inventory::{Commitment, Instance, Provider, Text};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-use crate::{Collected, Dataset, Part, Reason, Scope, SkippedCount, TaskStatus};
+use crate::{Call, CollectError, Collected, Dataset, Part, Reason, Scope, SkippedCount, TaskStatus};
 
 /// Identity of a poll task; its order is the order of the metrics.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,8 +69,22 @@ struct TaskState {
     last_error: Option<String>,
 }
 
+/// How the newest call of one operation in one scope ended.
+#[derive(Debug, Clone)]
+pub struct CallStatus {
+    /// On whose behalf; during discovery the section's name in region `global`.
+    pub scope: Scope,
+    /// For what.
+    pub dataset: Dataset,
+    /// Which call.
+    pub call: Call,
+    /// The error, if it failed.
+    pub error: Option<CollectError>,
+}
+
 #[derive(Debug, Default)]
 struct Inner {
+    calls: BTreeMap<(Scope, Dataset, Call), Option<CollectError>>,
     tasks: BTreeMap<TaskKey, TaskState>,
     inherited: BTreeMap<TaskKey, TaskState>,
     skipped: BTreeMap<(Provider, Text, Text, &'static str), u64>,
@@ -143,7 +157,12 @@ impl Store {
 
     /// Forgets a task and its data: its scope is gone.
     pub fn remove(&self, key: &TaskKey) {
-        self.lock().tasks.remove(key);
+        let mut inner = self.lock();
+        inner.tasks.remove(key);
+        inner
+            .calls
+            .retain(|(scope, dataset, _), _| TaskKey::new(scope, *dataset) != *key);
+        drop(inner);
         self.changed.notify_one();
     }
 
@@ -195,6 +214,23 @@ impl Store {
     pub fn set_up(&self, key: &TaskKey, up: Option<bool>) {
         self.lock().tasks.entry(key.clone()).or_default().up = up;
         self.changed.notify_one();
+    }
+
+    /// Notes how a call ended.
+    pub fn note_call(&self, scope: &Scope, dataset: Dataset, call: Call, error: Option<&CollectError>) {
+        self.lock().calls.insert((scope.clone(), dataset, call), error.cloned());
+    }
+
+    /// How the newest call of every operation ended.
+    pub fn calls(&self) -> Vec<CallStatus> {
+        let inner = self.lock();
+        let status = |((scope, dataset, call), error): (&(Scope, Dataset, Call), &Option<CollectError>)| CallStatus {
+            scope: scope.clone(),
+            dataset: *dataset,
+            call: *call,
+            error: error.clone(),
+        };
+        inner.calls.iter().map(status).collect()
     }
 
     pub fn skip(&self, scope: &Scope, reason: &'static str, count: u64) {

@@ -61,7 +61,8 @@ impl Task {
             self.scope.clone(),
             self.dataset,
             self.timing.deadline,
-        );
+        )
+        .every(self.timing.interval);
         let parts = self.collector.parts(&self.scope, self.dataset);
         let failed = Arc::new(AtomicBool::new(false));
         futures::future::join_all(parts.into_iter().map(|part| self.run_part(part, &cx, &failed))).await;

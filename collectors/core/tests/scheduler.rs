@@ -26,10 +26,7 @@ use gpuwatch_collector_core::{
 use gpuwatch_inventory::{Accelerators, Billing, BillingMode, Instance, Kind, Provider, State};
 use jiff::Timestamp;
 
-const LIST: Call = Call {
-    service: "fake",
-    operation: "List",
-};
+const LIST: Call = Call::new("fake", "List", "fake:List");
 
 /// What one call does.
 #[derive(Debug, Clone)]

@@ -61,10 +61,7 @@ impl Collector for Scripted {
     }
 
     async fn collect(&self, _: &Scope, _: Dataset, _: Part, cx: &Context) -> Result<Collected, CollectError> {
-        let call = Call {
-            service: "test",
-            operation: "List",
-        };
+        let call = Call::new("test", "List", "test:List");
         cx.call(call, || async {
             let answer = self.answer.lock().expect("not poisoned").clone();
             answer

@@ -2,9 +2,7 @@
 
 use std::{collections::HashSet, future::Future};
 
-use gpuwatch_collector_core::{Call, CollectError, Reason};
-
-use crate::errors::is_stale_token;
+use crate::{Call, CollectError, Reason};
 
 /// Pages after which a listing is taken for endless: 5,000 pages of 1,000.
 const MAX_PAGES: usize = 5_000;
@@ -18,7 +16,7 @@ const MAX_REPEATED_PAGES: usize = 3;
 
 /// What a page added to the listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// Records on the page, usable or not.
     pub records: usize,
     /// Records not seen on an earlier page.
@@ -27,7 +25,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// For listings whose records have no id to tell repeats by.
-    pub(crate) const fn all_new(records: usize) -> Self {
+    pub const fn all_new(records: usize) -> Self {
         Self { records, new: records }
     }
 }
@@ -35,11 +33,12 @@ impl Progress {
 /// Reads every page of a listing: `fetch` gets the token of the page wanted
 /// (`None` for the first) and gives the page with the next token; `take` adds
 /// the page to `listing`. A token that has become too old begins the listing
-/// anew, once.
+/// anew, once ([`CollectError::stale_token`]). Clouds that page by number give
+/// the number as the token.
 ///
 /// # Errors
 /// The error of a page, or [`Reason::Decode`] for tokens without an end.
-pub(crate) async fn read_all<L, P, F, Fut>(
+pub async fn read_all<L, P, F, Fut>(
     call: Call,
     begin: impl Fn() -> L,
     mut fetch: F,
@@ -52,7 +51,7 @@ where
     let mut restarted = false;
     loop {
         match read_once(call, begin(), &mut fetch, &mut take).await {
-            Err(error) if is_stale_token(&error) && !restarted => restarted = true,
+            Err(error) if error.stale_token && !restarted => restarted = true,
             result => return result,
         }
     }
@@ -62,7 +61,7 @@ where
 ///
 /// # Errors
 /// As [`read_all`].
-pub(crate) async fn read_rows<T, F, Fut>(call: Call, fetch: F) -> Result<Vec<T>, CollectError>
+pub async fn read_rows<T, F, Fut>(call: Call, fetch: F) -> Result<Vec<T>, CollectError>
 where
     F: FnMut(Option<String>) -> Fut,
     Fut: Future<Output = Result<(Vec<T>, Option<String>), CollectError>>,
@@ -108,10 +107,7 @@ where
     }
     Err(CollectError::new(
         Reason::Decode,
-        format!(
-            "{} {}: endless token: the pages do not come to an end",
-            call.service, call.operation
-        ),
+        format!("{}: endless token: the pages do not come to an end", call.title()),
     ))
 }
 
@@ -121,10 +117,7 @@ mod tests {
 
     use super::*;
 
-    const CALL: Call = Call {
-        service: "ec2",
-        operation: "DescribeInstances",
-    };
+    const CALL: Call = Call::new("ec2", "DescribeInstances", "ec2:DescribeInstances");
 
     fn add(listing: &mut Vec<u32>, page: Vec<u32>) -> Progress {
         let (records, before) = (page.len(), listing.len());
@@ -195,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_stale_token_begins_the_listing_anew_once() {
-        let stale = || CollectError::new(Reason::Other, "too old").code("InvalidNextToken");
+        let stale = || CollectError::new(Reason::Other, "too old").stale_token();
         let (result, calls) = read(|n| match n {
             0 => Ok((vec![1], Some("a".into()))),
             1 => Err(stale()),
