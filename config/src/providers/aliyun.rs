@@ -38,6 +38,12 @@ pub struct AliyunSection {
     /// A file that holds the access key's secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_key_secret_file: Option<PathBuf>,
+    /// The security token of temporary keys.
+    #[serde(default, skip_serializing_if = "Secret::is_not_written")]
+    pub security_token: Option<Secret>,
+    /// A file that holds the security token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub security_token_file: Option<PathBuf>,
     /// The accounts to poll, each by the ARN of a role in it; `self` is the
     /// account of the base credentials. Empty: that account alone.
     #[serde(default)]
@@ -51,6 +57,9 @@ pub struct AliyunSection {
     /// Regions to poll: `all` (default) or a list.
     #[serde(default)]
     pub regions: Regions,
+    /// Regions to leave out.
+    #[serde(default)]
+    pub exclude_regions: Vec<String>,
     /// One base URL for every product and region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint_url: Option<HttpUrl>,
@@ -118,7 +127,14 @@ impl Check for AliyunSection {
             &mut self.access_key_secret_file,
         );
         checks.pair_of_keys(spot, "access_key_id", "access_key_secret");
-        REGION_NAMES.check(&self.regions, &spot.key("regions"), checks);
+        checks.secret(
+            spot,
+            "security_token",
+            &mut self.security_token,
+            &mut self.security_token_file,
+        );
+        checks.needs_key(spot, "security_token", "access_key_secret");
+        REGION_NAMES.check_selection(&self.regions, &self.exclude_regions, spot, checks);
         check_roles(
             &self.assume_roles,
             &self.session_name,

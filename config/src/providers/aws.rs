@@ -226,15 +226,8 @@ impl AwsSection {
 
 impl Check for AwsSection {
     fn check(&mut self, spot: &Spot<'_>, checks: &Checks<'_>) {
-        let regions = REGION_NAMES.check(&self.regions, &spot.key("regions"), checks);
-        let excluded = REGION_NAMES.check_list(&self.exclude_regions, &spot.key("exclude_regions"), checks);
-        if regions && excluded {
+        if REGION_NAMES.check_selection(&self.regions, &self.exclude_regions, spot, checks) {
             self.check_partitions(spot, checks);
-        }
-        let listed = self.regions.listed().unwrap_or_default();
-        if !listed.is_empty() && listed.iter().all(|region| self.exclude_regions.contains(region)) {
-            let fix = "list fewer excluded regions";
-            checks.problem(&spot.key("exclude_regions"), "every listed region is excluded", fix);
         }
         if self.profile.as_deref().is_some_and(|profile| profile.trim().is_empty()) {
             checks.problem(

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     HttpUrl, Name, Secret,
     check::Check,
+    providers::regions::check_excluded_regions,
     yaml::{Checks, Spot},
 };
 
@@ -36,6 +37,12 @@ pub struct AzureSection {
     /// Subscriptions to poll, by id. Empty: every visible one.
     #[serde(default)]
     pub subscriptions: Vec<String>,
+    /// Subscriptions to leave out, by id.
+    #[serde(default)]
+    pub exclude_subscriptions: Vec<String>,
+    /// Regions to leave out, as in `eastus`.
+    #[serde(default)]
+    pub exclude_regions: Vec<String>,
     /// One base URL for resource manager, price list and metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint_url: Option<HttpUrl>,
@@ -97,9 +104,14 @@ impl AzureSection {
         if self.client_id.as_deref().is_some_and(|id| !is_guid(id)) {
             checks.problem(&spot.key("client_id"), "not a client id", fix);
         }
-        for (index, id) in self.subscriptions.iter().enumerate() {
-            if !is_guid(id) {
-                checks.bad_value(&spot.key("subscriptions").item(index), "not a subscription id", fix);
+        for (key, ids) in [
+            ("subscriptions", &self.subscriptions),
+            ("exclude_subscriptions", &self.exclude_subscriptions),
+        ] {
+            for (index, id) in ids.iter().enumerate() {
+                if !is_guid(id) {
+                    checks.bad_value(&spot.key(key).item(index), "not a subscription id", fix);
+                }
             }
         }
     }
@@ -119,12 +131,18 @@ impl Check for AzureSection {
             &mut self.access_token,
             &mut self.access_token_file,
         );
-        for id in &mut self.subscriptions {
-            *id = id.trim().to_ascii_lowercase();
+        for (key, ids) in [
+            ("subscriptions", &mut self.subscriptions),
+            ("exclude_subscriptions", &mut self.exclude_subscriptions),
+        ] {
+            for id in ids.iter_mut() {
+                *id = id.trim().to_ascii_lowercase();
+            }
+            let list = spot.key(key);
+            checks.unique(&list, ids);
+            checks.not_blank(&list, ids);
         }
-        let subscriptions = spot.key("subscriptions");
-        checks.unique(&subscriptions, &self.subscriptions);
-        checks.not_blank(&subscriptions, &self.subscriptions);
+        check_excluded_regions(&mut self.exclude_regions, spot, checks);
         if !spot.key("endpoint_url").is_given() {
             self.check_ids(spot, checks);
         }

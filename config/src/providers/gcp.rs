@@ -9,6 +9,7 @@ use crate::{
     HttpUrl, Name,
     check::Check,
     error::Invalid,
+    providers::regions::check_excluded_regions,
     values::scalar_type,
     yaml::{Checks, Spot},
 };
@@ -28,10 +29,19 @@ pub struct GcpSection {
     /// Discover the projects below this folder (its number).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
+    /// Projects to leave out, by id.
+    #[serde(default)]
+    pub exclude_projects: Vec<String>,
+    /// Regions to leave out.
+    #[serde(default)]
+    pub exclude_regions: Vec<String>,
     /// A credentials file: service account key or workload identity federation.
     /// Application default credentials unless set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_file: Option<PathBuf>,
+    /// The service account to act as, by its e-mail address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impersonate_service_account: Option<String>,
     /// Send no credentials at all; only with `endpoint_url`.
     #[serde(default)]
     pub anonymous: bool,
@@ -121,12 +131,27 @@ fn number_of(text: &str, prefix: &str) -> Option<String> {
 
 impl Check for GcpSection {
     fn check(&mut self, spot: &Spot<'_>, checks: &Checks<'_>) {
-        let projects = spot.key("projects");
-        checks.unique(&projects, &self.projects);
-        for (index, project) in self.projects.iter().enumerate() {
-            if !is_project(project) {
-                let fix = "write the id (lower case), not the name or number";
-                checks.bad_value(&projects.item(index), "not a project id", fix);
+        for (key, projects) in [
+            ("projects", &self.projects),
+            ("exclude_projects", &self.exclude_projects),
+        ] {
+            let list = spot.key(key);
+            checks.unique(&list, projects);
+            for (index, project) in projects.iter().enumerate() {
+                if !is_project(project) {
+                    let fix = "write the id (lower case), not the name or number";
+                    checks.bad_value(&list.item(index), "not a project id", fix);
+                }
+            }
+        }
+        check_excluded_regions(&mut self.exclude_regions, spot, checks);
+        if let Some(account) = &self.impersonate_service_account {
+            let is_address = account.split_once('@').is_some_and(|(name, host)| {
+                !name.is_empty() && host.contains('.') && !account.contains(char::is_whitespace)
+            });
+            if !is_address {
+                let fix = "write name@project.iam.gserviceaccount.com";
+                checks.bad_value(&spot.key("impersonate_service_account"), "not a service account", fix);
             }
         }
         for (key, prefix, value) in [
@@ -150,12 +175,11 @@ impl Check for GcpSection {
                 let fix = "set endpoint_url, or remove the key: Google itself wants credentials";
                 checks.problem(&anonymous, "only allowed with endpoint_url", fix);
             }
-            if spot.key("credentials_file").is_given() {
-                checks.problem(
-                    &anonymous,
-                    "anonymous and credentials_file are both given",
-                    "keep one of the two",
-                );
+            for key in ["credentials_file", "impersonate_service_account"] {
+                if spot.key(key).is_given() {
+                    let message = format!("anonymous and {key} are both given");
+                    checks.problem(&anonymous, message, "keep one of the two");
+                }
             }
         }
     }

@@ -115,6 +115,26 @@ impl RegionNames {
         }
     }
 
+    /// Checks the keys `regions` and `exclude_regions` of a section together,
+    /// and says whether every name in them is well formed.
+    pub(crate) fn check_selection(
+        &self,
+        regions: &Regions,
+        excluded: &[String],
+        section: &Spot<'_>,
+        checks: &Checks<'_>,
+    ) -> bool {
+        let exclude_spot = section.key("exclude_regions");
+        let listed_valid = self.check(regions, &section.key("regions"), checks);
+        let excluded_valid = self.check_list(excluded, &exclude_spot, checks);
+        let listed = regions.listed().unwrap_or_default();
+        if !listed.is_empty() && listed.iter().all(|region| excluded.contains(region)) {
+            let fix = "list fewer excluded regions";
+            checks.problem(&exclude_spot, "every listed region is excluded", fix);
+        }
+        listed_valid && excluded_valid
+    }
+
     /// Checks a list that may be empty.
     pub(crate) fn check_list(&self, regions: &[String], spot: &Spot<'_>, checks: &Checks<'_>) -> bool {
         checks.unique(spot, regions);
@@ -152,6 +172,23 @@ impl RegionNames {
             _ => checks.bad_value(spot, &format!("not a region name of {}", self.cloud), fix()),
         }
         false
+    }
+}
+
+/// Checks the key `exclude_regions` where the cloud's regions are not known to
+/// this version, and writes the names as the cloud's APIs do.
+pub(crate) fn check_excluded_regions(regions: &mut [String], section: &Spot<'_>, checks: &Checks<'_>) {
+    let list = section.key("exclude_regions");
+    for region in regions.iter_mut() {
+        *region = region.trim().to_ascii_lowercase();
+    }
+    checks.unique(&list, regions);
+    checks.not_blank(&list, regions);
+    for (index, region) in regions.iter().enumerate() {
+        if !region.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+            let fix = "write the name that the cloud's API uses, such as us-central1 or eastus";
+            checks.bad_value(&list.item(index), "not a region name", fix);
+        }
     }
 }
 

@@ -38,6 +38,12 @@ pub struct TencentSection {
     /// A file that holds the API key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_key_file: Option<PathBuf>,
+    /// The session token of temporary keys.
+    #[serde(default, skip_serializing_if = "Secret::is_not_written")]
+    pub token: Option<Secret>,
+    /// A file that holds the session token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_file: Option<PathBuf>,
     /// The accounts to poll, each by the ARN of a role in it; `self` is the
     /// account of the base credentials. Empty: that account alone.
     #[serde(default)]
@@ -51,6 +57,9 @@ pub struct TencentSection {
     /// Regions to poll: `all` (default) or a list.
     #[serde(default)]
     pub regions: Regions,
+    /// Regions to leave out.
+    #[serde(default)]
+    pub exclude_regions: Vec<String>,
     /// One base URL for every service and region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint_url: Option<HttpUrl>,
@@ -89,7 +98,9 @@ impl Check for TencentSection {
         checks.secret(spot, "secret_id", &mut self.secret_id, &mut self.secret_id_file);
         checks.secret(spot, "secret_key", &mut self.secret_key, &mut self.secret_key_file);
         checks.pair_of_keys(spot, "secret_id", "secret_key");
-        REGION_NAMES.check(&self.regions, &spot.key("regions"), checks);
+        checks.secret(spot, "token", &mut self.token, &mut self.token_file);
+        checks.needs_key(spot, "token", "secret_key");
+        REGION_NAMES.check_selection(&self.regions, &self.exclude_regions, spot, checks);
         check_roles(
             &self.assume_roles,
             &self.session_name,

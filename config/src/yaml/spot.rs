@@ -215,19 +215,23 @@ impl Checks<'_> {
     /// Reports an id of a key pair without its secret, or the reverse; each may
     /// be given directly or as a file.
     pub(crate) fn pair_of_keys(&self, section: &Spot<'_>, id: &str, secret: &str) {
+        self.needs_key(section, id, secret);
+        self.needs_key(section, secret, id);
+    }
+
+    /// Reports a secret that is given without another one it is of no use
+    /// without; each may be given directly or as a file.
+    pub(crate) fn needs_key(&self, section: &Spot<'_>, key: &str, needed: &str) {
         let given = |key: &str| {
             [key.to_owned(), format!("{key}_file")]
                 .iter()
                 .map(|key| section.key(key))
                 .find(Spot::is_given)
         };
-        let (present, missing) = match (given(id), given(secret)) {
-            (Some(spot), None) => (spot, secret),
-            (None, Some(spot)) => (spot, id),
-            _ => return,
-        };
-        let fix = format!("add {missing} or {missing}_file");
-        self.problem(&present, format!("given without {missing}"), fix);
+        if let (Some(spot), None) = (given(key), given(needed)) {
+            let fix = format!("add {needed} or {needed}_file");
+            self.problem(&spot, format!("given without {needed}"), fix);
+        }
     }
 
     /// Reads a secret from a file, without the line break at its end.
