@@ -1,0 +1,193 @@
+//! Sends one signed call and reads its answer.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicI64, Ordering},
+};
+
+use gpuwatch_collector_core::{Call, CollectError, Context};
+use gpuwatch_collector_rest::{Answer, Http, Origin, Request};
+use http::{HeaderName, Method, header};
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    AliyunOptions, errors,
+    hosts::{Hosts, Product},
+    sign::{Keys, Unsigned, nonce, query, sign},
+};
+
+/// A clock that is off by less than this is not corrected: the service accepts
+/// 15 minutes.
+const SKEW_WORTH_CORRECTING: SignedDuration = SignedDuration::from_mins(1);
+
+/// An action of the RPC style, and what it needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Action {
+    pub product: Product,
+    pub call: Call,
+}
+
+impl Action {
+    pub(crate) const fn new(product: Product, operation: &'static str, permission: &'static str) -> Self {
+        let service = match product {
+            Product::Ecs => "ecs",
+            Product::Sts => "sts",
+            Product::Bss => "bssopenapi",
+        };
+        Self {
+            product,
+            call: Call::new(service, operation, permission),
+        }
+    }
+}
+
+/// Parameters by name; sorted, as they are signed.
+pub(crate) type Parameters = BTreeMap<String, String>;
+
+/// Parameters from pairs.
+pub(crate) fn parameters(pairs: &[(&str, &str)]) -> Parameters {
+    pairs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
+}
+
+/// Connections and hosts of one section.
+pub(crate) struct Client {
+    http: Result<Http, CollectError>,
+    hosts: Hosts,
+    /// Seconds that the service's clock is ahead of this machine's.
+    ahead: AtomicI64,
+}
+
+impl Client {
+    pub(crate) fn new(options: &AliyunOptions) -> Self {
+        Self {
+            http: Http::new(),
+            hosts: Hosts::new(options),
+            ahead: AtomicI64::new(0),
+        }
+    }
+
+    /// The HTTP client.
+    ///
+    /// # Errors
+    /// When TLS could not be set up.
+    pub(crate) fn http(&self) -> Result<&Http, CollectError> {
+        self.http.as_ref().map_err(Clone::clone)
+    }
+
+    /// Where calls of a product go.
+    ///
+    /// # Errors
+    /// When the configured endpoint is no place to send credentials to.
+    pub(crate) fn origin(&self, product: Product, region: &str, stated: Option<&str>) -> Result<Origin, CollectError> {
+        self.hosts.origin(product, region, stated)
+    }
+
+    /// Makes one call, signed anew for every attempt.
+    ///
+    /// # Errors
+    /// The classified error of the last attempt.
+    pub(crate) async fn call<T: DeserializeOwned + Send>(
+        &self,
+        cx: &Context,
+        action: Action,
+        origin: &Origin,
+        parameters: &Parameters,
+        keys: &Keys,
+    ) -> Result<T, CollectError> {
+        let answer = self.exchange(cx, action, origin, parameters, keys).await?;
+        answer.json(action.call)
+    }
+
+    /// As [`Client::call`], with the answer as it came. A dry run is refused
+    /// even where the call is permitted; that refusal is a success.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub(crate) async fn exchange(
+        &self,
+        cx: &Context,
+        action: Action,
+        origin: &Origin,
+        parameters: &Parameters,
+        keys: &Keys,
+    ) -> Result<Answer, CollectError> {
+        let http = self.http()?;
+        let query = query(parameters);
+        let url = origin.url(&format!("/?{query}"))?;
+        let host = origin.host_header();
+        cx.call(action.call, || {
+            let request = self.signed(cx, action, &url, &query, &host, keys);
+            async {
+                let answer = http.send(action.call, origin, request?).await?;
+                if !answer.is_success() {
+                    let error = errors::classify(action.call, &answer, cx.now());
+                    if errors::is_permitted_dry_run(&error) {
+                        return Ok(answer);
+                    }
+                    return Err(self.correct_clock(error, &answer, cx.now()));
+                }
+                // Read here, so that a garbled answer is asked for again.
+                answer.json::<serde::de::IgnoredAny>(action.call)?;
+                Ok(answer)
+            }
+        })
+        .await
+    }
+
+    fn signed(
+        &self,
+        cx: &Context,
+        action: Action,
+        url: &url::Url,
+        query: &str,
+        host: &str,
+        keys: &Keys,
+    ) -> Result<Request, CollectError> {
+        let ahead = SignedDuration::from_secs(self.ahead.load(Ordering::Relaxed));
+        let date = cx.now().checked_add(ahead).unwrap_or_else(|_| cx.now());
+        let unsigned = Unsigned {
+            method: "POST",
+            path: "/",
+            query,
+            host,
+            action: action.call.operation,
+            version: action.product.version(),
+            date: &date.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            nonce: &nonce(),
+            content_type: None,
+            body: b"",
+        };
+        let mut request = Request::new(Method::POST, url.clone()).header(header::ACCEPT, "application/json")?;
+        for (name, value) in sign(&unsigned, keys) {
+            request = request.secret_header(HeaderName::from_static(name), &value)?;
+        }
+        Ok(request)
+    }
+
+    /// When a call was refused for its date, the answer's own date tells how
+    /// far this machine's clock is off; the next attempt takes that into
+    /// account, once.
+    fn correct_clock(&self, error: CollectError, answer: &Answer, now: Timestamp) -> CollectError {
+        if !errors::is_skewed(&error) {
+            return error;
+        }
+        let theirs = answer
+            .header(header::DATE.as_str())
+            .and_then(|text| rfc2822::DateTimeParser::new().parse_timestamp(text).ok());
+        let Some(theirs) = theirs else { return error };
+        let ahead = theirs.duration_since(now);
+        let known = SignedDuration::from_secs(self.ahead.swap(ahead.as_secs(), Ordering::Relaxed));
+        let is_news = (ahead - known).abs() > SKEW_WORTH_CORRECTING;
+        if is_news {
+            tracing::warn!(
+                seconds = ahead.as_secs(),
+                "this machine's clock differs from the service's; requests are dated by the service's"
+            );
+        }
+        error.retryable(is_news)
+    }
+}

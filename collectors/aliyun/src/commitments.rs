@@ -1,0 +1,361 @@
+//! What was bought ahead in a region: reserved instances, and private pools
+//! of capacity (elasticity assurances and capacity reservations).
+
+use gpuwatch_collector_core::{CollectError, Context, Interner, Scope, read_rows};
+use gpuwatch_collector_rest::Rows;
+use gpuwatch_inventory::{Commitment, CommitmentKind, CommitmentScope, GpuCount, Provider, Text};
+use serde::{Deserialize, de::DeserializeOwned};
+
+use crate::{
+    account::Account,
+    client::{Action, parameters},
+    hosts::Product,
+    loose,
+    shapes::{self, Shapes, Stated},
+};
+
+const DESCRIBE_RESERVED_INSTANCES: Action = Action::new(
+    Product::Ecs,
+    "DescribeReservedInstances",
+    "ecs:DescribeReservedInstances",
+);
+const DESCRIBE_ELASTICITY_ASSURANCES: Action = Action::new(
+    Product::Ecs,
+    "DescribeElasticityAssurances",
+    "ecs:DescribeElasticityAssurances",
+);
+const DESCRIBE_CAPACITY_RESERVATIONS: Action = Action::new(
+    Product::Ecs,
+    "DescribeCapacityReservations",
+    "ecs:DescribeCapacityReservations",
+);
+
+const PAGE_SIZE: &str = "100";
+const PAGE_ROWS: u64 = 100;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ReservedPage {
+    #[serde(default, deserialize_with = "loose::number")]
+    total_count: Option<f64>,
+    #[serde(default)]
+    reserved_instances: Option<ReservedList>,
+}
+
+#[derive(Deserialize, Default)]
+struct ReservedList {
+    #[serde(rename = "ReservedInstance", default)]
+    rows: Rows<Reserved>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Reserved {
+    #[serde(rename = "ReservedInstanceId")]
+    id: String,
+    instance_type: String,
+    #[serde(default, deserialize_with = "loose::number")]
+    instance_amount: Option<f64>,
+    #[serde(default, deserialize_with = "loose::text")]
+    scope: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    zone_id: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    offering_type: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    start_time: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    expired_time: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    status: String,
+}
+
+/// Active reserved instances for accelerator types.
+///
+/// # Errors
+/// When the listing is not complete.
+pub(crate) async fn reserved_instances(
+    cx: &Context,
+    account: &Account,
+    scope: &Scope,
+    shapes: &Shapes,
+) -> Result<Vec<Commitment>, CollectError> {
+    let region: &str = &scope.region;
+    let fetch = |token: Option<String>| async move {
+        let number: u64 = token.as_deref().and_then(|token| token.parse().ok()).unwrap_or(1);
+        let mut asked = parameters(&[("RegionId", region), ("PageSize", PAGE_SIZE), ("Status.1", "Active")]);
+        asked.insert("PageNumber".into(), number.to_string());
+        let page: ReservedPage = account.call(cx, DESCRIBE_RESERVED_INSTANCES, region, &asked).await?;
+        let rows = page.reserved_instances.unwrap_or_default().rows;
+        let total = loose::units(page.total_count).map_or(0, u64::from);
+        // A page that is not full is the last, whatever the total says.
+        let more = number.saturating_mul(PAGE_ROWS) < total && rows.total() > 0;
+        let next = more.then(|| number.saturating_add(1).to_string());
+        Ok((vec![rows], next))
+    };
+    let pages: Vec<Rows<Reserved>> = read_rows(DESCRIBE_RESERVED_INSTANCES.call, fetch).await?;
+    cx.skip("malformed", pages.iter().map(|page| page.bad).sum());
+    let rows: Vec<Reserved> = pages
+        .into_iter()
+        .flat_map(|page| page.good)
+        .filter(|row| matches!(row.status.as_str(), "Active" | ""))
+        .filter(|row| is_accelerated(&row.instance_type))
+        .collect();
+    let types = rows.iter().map(|row| row.instance_type.as_str().into()).collect();
+    let gpus = gpus_of(cx, account, shapes, scope, types).await;
+    let listed = rows.into_iter().map(|row| {
+        let zonal = row.scope.eq_ignore_ascii_case("zone") && !row.zone_id.is_empty();
+        Commitment {
+            kind: CommitmentKind::ReservedInstance,
+            instance_type: row.instance_type.as_str().into(),
+            scope: if zonal {
+                CommitmentScope::Zone(row.zone_id.as_str().into())
+            } else {
+                CommitmentScope::Region
+            },
+            units: loose::units(row.instance_amount),
+            gpus_per_unit: gpus(&row.instance_type),
+            starts: loose::utc(&row.start_time),
+            expires: loose::utc(&row.expired_time),
+            detail: row.offering_type.as_str().into(),
+            ..blank(scope, &row.id)
+        }
+    });
+    Ok(unique(listed))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Pool {
+    private_pool_options_id: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    status: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    start_time: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    end_time: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    private_pool_options_match_criteria: String,
+    #[serde(default)]
+    allocated_resources: Option<Resources>,
+}
+
+#[derive(Deserialize, Default)]
+struct Resources {
+    #[serde(rename = "AllocatedResource", default)]
+    rows: Rows<Resource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Resource {
+    instance_type: String,
+    #[serde(default, deserialize_with = "loose::number")]
+    total_amount: Option<f64>,
+    #[serde(default, deserialize_with = "loose::number")]
+    used_amount: Option<f64>,
+    // The only field of these answers that begins in lower case.
+    #[serde(rename = "zoneId", alias = "ZoneId", default, deserialize_with = "loose::text")]
+    zone_id: String,
+}
+
+/// A page of private pools.
+trait PoolPage: DeserializeOwned + Send {
+    fn take(self) -> (Rows<Pool>, Option<String>);
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct AssurancePage {
+    #[serde(default)]
+    next_token: Option<String>,
+    #[serde(default)]
+    elasticity_assurance_set: Option<AssuranceList>,
+}
+
+#[derive(Deserialize, Default)]
+struct AssuranceList {
+    #[serde(rename = "ElasticityAssuranceItem", default)]
+    rows: Rows<Pool>,
+}
+
+impl PoolPage for AssurancePage {
+    fn take(self) -> (Rows<Pool>, Option<String>) {
+        (self.elasticity_assurance_set.unwrap_or_default().rows, self.next_token)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ReservationPage {
+    #[serde(default)]
+    next_token: Option<String>,
+    #[serde(default)]
+    capacity_reservation_set: Option<ReservationList>,
+}
+
+#[derive(Deserialize, Default)]
+struct ReservationList {
+    #[serde(rename = "CapacityReservationItem", default)]
+    rows: Rows<Pool>,
+}
+
+impl PoolPage for ReservationPage {
+    fn take(self) -> (Rows<Pool>, Option<String>) {
+        (self.capacity_reservation_set.unwrap_or_default().rows, self.next_token)
+    }
+}
+
+/// Active elasticity assurances for accelerator types.
+///
+/// # Errors
+/// When the listing is not complete.
+pub(crate) async fn elasticity_assurances(
+    cx: &Context,
+    account: &Account,
+    scope: &Scope,
+    shapes: &Shapes,
+) -> Result<Vec<Commitment>, CollectError> {
+    pools::<AssurancePage>(
+        cx,
+        account,
+        scope,
+        shapes,
+        DESCRIBE_ELASTICITY_ASSURANCES,
+        "elasticity_assurance",
+    )
+    .await
+}
+
+/// Active capacity reservations for accelerator types.
+///
+/// # Errors
+/// When the listing is not complete.
+pub(crate) async fn capacity_reservations(
+    cx: &Context,
+    account: &Account,
+    scope: &Scope,
+    shapes: &Shapes,
+) -> Result<Vec<Commitment>, CollectError> {
+    pools::<ReservationPage>(cx, account, scope, shapes, DESCRIBE_CAPACITY_RESERVATIONS, "").await
+}
+
+async fn pools<P: PoolPage>(
+    cx: &Context,
+    account: &Account,
+    scope: &Scope,
+    shapes: &Shapes,
+    action: Action,
+    word: &str,
+) -> Result<Vec<Commitment>, CollectError> {
+    let region: &str = &scope.region;
+    let fetch = |token: Option<String>| async move {
+        let mut asked = parameters(&[("RegionId", region), ("MaxResults", PAGE_SIZE)]);
+        asked.extend(token.map(|token| ("NextToken".to_owned(), token)));
+        let page: P = account.call(cx, action, region, &asked).await?;
+        let (rows, next) = page.take();
+        Ok((vec![rows], next))
+    };
+    let pages: Vec<Rows<Pool>> = read_rows(action.call, fetch).await?;
+    let mut malformed: u64 = pages.iter().map(|page| page.bad).sum();
+    let mut found = Vec::new();
+    for pool in pages.into_iter().flat_map(|page| page.good) {
+        if !matches!(pool.status.as_str(), "Active" | "") {
+            continue;
+        }
+        let resources = pool.allocated_resources.unwrap_or_default().rows;
+        malformed += resources.bad;
+        let accelerated: Vec<Resource> = resources
+            .good
+            .into_iter()
+            .filter(|resource| is_accelerated(&resource.instance_type))
+            .collect();
+        let several = accelerated.len() > 1;
+        for resource in accelerated {
+            // One commitment has one type: a pool of several is several.
+            let id = if several {
+                format!("{}/{}", pool.private_pool_options_id, resource.instance_type)
+            } else {
+                pool.private_pool_options_id.clone()
+            };
+            let detail = if word.is_empty() {
+                pool.private_pool_options_match_criteria.to_lowercase()
+            } else {
+                word.to_owned()
+            };
+            found.push(Commitment {
+                kind: CommitmentKind::CapacityReservation,
+                instance_type: resource.instance_type.as_str().into(),
+                scope: if resource.zone_id.is_empty() {
+                    CommitmentScope::Region
+                } else {
+                    CommitmentScope::Zone(resource.zone_id.as_str().into())
+                },
+                units: loose::units(resource.total_amount),
+                used_units: loose::units(resource.used_amount),
+                starts: loose::utc(&pool.start_time),
+                expires: loose::utc(&pool.end_time),
+                detail: detail.as_str().into(),
+                ..blank(scope, &id)
+            });
+        }
+    }
+    cx.skip("malformed", malformed);
+    let types = found.iter().map(|c| c.instance_type.clone()).collect();
+    let gpus = gpus_of(cx, account, shapes, scope, types).await;
+    for commitment in &mut found {
+        commitment.gpus_per_unit = gpus(&commitment.instance_type);
+    }
+    Ok(unique(found))
+}
+
+fn is_accelerated(instance_type: &str) -> bool {
+    shapes::has_accelerators(instance_type, &Stated::default())
+}
+
+/// Looks up the accelerators of one unit of these types.
+async fn gpus_of(
+    cx: &Context,
+    account: &Account,
+    shapes: &Shapes,
+    scope: &Scope,
+    types: Vec<Text>,
+) -> impl Fn(&str) -> Option<GpuCount> + use<> {
+    let facts = shapes.of(cx, account, &scope.region, &types).await;
+    move |instance_type| {
+        let facts = facts.get(instance_type);
+        shapes::accelerators(instance_type, &Stated::default(), facts, &mut Interner::default()).count
+    }
+}
+
+/// A commitment of a scope of which nothing is known yet.
+pub(crate) fn blank(scope: &Scope, id: &str) -> Commitment {
+    Commitment {
+        provider: Provider::Aliyun,
+        account: scope.account.id.clone(),
+        account_name: scope.account.name.clone(),
+        region: scope.region.clone(),
+        id: id.into(),
+        kind: CommitmentKind::CapacityReservation,
+        instance_type: Text::default(),
+        scope: CommitmentScope::Region,
+        platform: Text::default(),
+        tenancy: Text::default(),
+        units: None,
+        used_units: None,
+        gpus_per_unit: None,
+        hourly: None,
+        rates: Vec::new(),
+        starts: None,
+        expires: None,
+        detail: Text::default(),
+    }
+}
+
+/// Each commitment once, by id: pages may repeat rows.
+pub(crate) fn unique(commitments: impl IntoIterator<Item = Commitment>) -> Vec<Commitment> {
+    let mut unique: Vec<Commitment> = commitments.into_iter().collect();
+    unique.sort_by(|a, b| a.id.cmp(&b.id));
+    unique.dedup_by(|a, b| a.id == b.id);
+    unique
+}

@@ -1,0 +1,171 @@
+//! Keys of the machine's own role, from the metadata service, and keys from a
+//! local credentials service.
+
+use std::time::Duration;
+
+use gpuwatch_collector_core::{Call, CollectError, Context, Reason};
+use gpuwatch_collector_rest::{Answer, Http, Origin, Request};
+use http::{HeaderName, Method};
+use serde::Deserialize;
+
+use super::{Session, TemporaryKeys};
+use crate::client::Client;
+
+const SERVICE: &str = "http://100.100.100.200";
+const ROLES: &str = "/latest/meta-data/ram/security-credentials/";
+const TOKEN: Call = Call::new("metadata", "token", "");
+const KEYS: Call = Call::new("metadata", "security-credentials", "");
+const URI: Call = Call::new("metadata", "credentials-uri", "");
+
+/// The service is on the machine's own link: it answers at once or is not there.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How to ask the service.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings<'a> {
+    /// Where it is, if not at its usual address.
+    pub url: Option<&'a str>,
+    /// The role, if it need not be asked for.
+    pub role: Option<&'a str>,
+    pub disabled: bool,
+    /// Never ask without a token.
+    pub tokens_only: bool,
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    #[serde(rename = "Code", default)]
+    code: String,
+    #[serde(flatten)]
+    keys: Option<TemporaryKeys>,
+}
+
+/// The keys of the machine's role; `None` when there is no metadata service,
+/// which is so everywhere but on a machine of the cloud, or no role.
+///
+/// # Errors
+/// When there is a service and a role, and yet no keys.
+pub(crate) async fn session(
+    cx: &Context,
+    client: &Client,
+    settings: &Settings<'_>,
+) -> Result<Option<Session>, CollectError> {
+    if settings.disabled {
+        return Ok(None);
+    }
+    let service = Service {
+        cx,
+        http: client.http()?,
+        origin: Origin::metadata(settings.url.unwrap_or(SERVICE))?,
+    };
+    let token = service.token().await;
+    if token.is_none() && settings.tokens_only {
+        return Ok(None);
+    }
+    let role = match settings.role {
+        Some(role) => role.to_owned(),
+        None => match service.get(ROLES, token.as_deref()).await {
+            Some(answer) if answer.is_success() && !answer.is_html() => first_line(&answer),
+            _ => return Ok(None),
+        },
+    };
+    if !is_role_name(&role) {
+        return Ok(None);
+    }
+    let missing = || {
+        let message =
+            format!("the metadata service has no keys of the role {role}; is the role attached to this machine?");
+        CollectError::new(Reason::Credentials, message)
+    };
+    let answer = service
+        .get(&format!("{ROLES}{role}"), token.as_deref())
+        .await
+        .ok_or_else(missing)?;
+    if !answer.is_success() || answer.is_html() {
+        return Err(missing());
+    }
+    let granted: Granted = answer.json(KEYS)?;
+    match granted.keys {
+        Some(keys) if granted.code == "Success" => Ok(Some(keys.into())),
+        _ => Err(missing()),
+    }
+}
+
+/// Keys from the service that `ALIBABA_CLOUD_CREDENTIALS_URI` names.
+///
+/// # Errors
+/// When it gives none.
+pub(crate) async fn from_uri(cx: &Context, client: &Client, url: &str) -> Result<Session, CollectError> {
+    let parsed = url::Url::parse(url)
+        .map_err(|_| CollectError::new(Reason::Credentials, "ALIBABA_CLOUD_CREDENTIALS_URI is not a URL"))?;
+    let origin = Origin::metadata(&parsed.origin().ascii_serialization())
+        .or_else(|_| Origin::new(&parsed.origin().ascii_serialization()))?;
+    let http = client.http()?;
+    let answer = cx
+        .call(URI, || {
+            http.send(URI, &origin, Request::new(Method::GET, parsed.clone()))
+        })
+        .await?;
+    if !answer.is_success() {
+        return Err(CollectError::new(
+            Reason::Credentials,
+            format!("ALIBABA_CLOUD_CREDENTIALS_URI answers with status {}", answer.status),
+        ));
+    }
+    let keys: TemporaryKeys = answer.json(URI)?;
+    Ok(keys.into())
+}
+
+struct Service<'a> {
+    cx: &'a Context,
+    http: &'a Http,
+    origin: Origin,
+}
+
+impl Service<'_> {
+    async fn token(&self) -> Option<String> {
+        let request = Request::new(Method::PUT, self.origin.url("/latest/api/token").ok()?)
+            .header(
+                HeaderName::from_static("x-aliyun-ecs-metadata-token-ttl-seconds"),
+                "21600",
+            )
+            .ok()?;
+        let answer = self.send(TOKEN, request).await?;
+        (answer.is_success() && !answer.is_html()).then(|| first_line(&answer))
+    }
+
+    /// Asks with the token, and without it where that is refused.
+    async fn get(&self, path: &str, token: Option<&str>) -> Option<Answer> {
+        let request = Request::new(Method::GET, self.origin.url(path).ok()?);
+        let Some(token) = token else {
+            return self.send(KEYS, request).await;
+        };
+        let name = HeaderName::from_static("x-aliyun-ecs-metadata-token");
+        let with_token = request.clone().secret_header(name, token).ok()?;
+        match self.send(KEYS, with_token).await {
+            Some(answer) if answer.is_success() => Some(answer),
+            _ => self.send(KEYS, request).await,
+        }
+    }
+
+    /// One attempt within a second; elsewhere than in the cloud nobody answers.
+    async fn send(&self, call: Call, request: Request) -> Option<Answer> {
+        let limit = PATIENCE.min(self.cx.remaining());
+        self.cx
+            .timeout(limit, self.http.send(call, &self.origin, request))
+            .await?
+            .ok()
+    }
+}
+
+fn first_line(answer: &Answer) -> String {
+    let text = String::from_utf8_lossy(&answer.body);
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+fn is_role_name(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.@+=,".contains(&b))
+}

@@ -1,0 +1,313 @@
+//! Reads one instance of `DescribeInstances`.
+
+use gpuwatch_collector_core::{Interner, Scope, TagRules};
+use gpuwatch_inventory::{Billing, BillingMode, Instance, Kind, Provider, State, Text};
+use serde::Deserialize;
+
+use crate::{
+    loose,
+    shapes::{self, Stated, TypeFacts},
+    tags,
+};
+
+/// An instance as the API gives it; everything but the id may be absent.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Record {
+    pub instance_id: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    instance_name: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    host_name: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    zone_id: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    pub instance_type: String,
+    #[serde(default, rename = "GPUAmount", deserialize_with = "loose::number")]
+    gpu_amount: Option<f64>,
+    #[serde(default, rename = "GPUSpec", deserialize_with = "loose::text")]
+    gpu_spec: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    status: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    stopped_mode: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    instance_charge_type: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    spot_strategy: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    creation_time: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    expired_time: String,
+    #[serde(default, rename = "OSType", deserialize_with = "loose::text")]
+    os_type: String,
+    #[serde(default)]
+    tags: Option<TagList>,
+    #[serde(default)]
+    vpc_attributes: Option<VpcAttributes>,
+    #[serde(default)]
+    dedicated_host_attribute: Option<DedicatedHost>,
+    #[serde(default)]
+    ecs_capacity_reservation_attr: Option<CapacityReservation>,
+}
+
+#[derive(Debug, Deserialize, Default)]
+struct TagList {
+    #[serde(rename = "Tag", default)]
+    tag: Option<Vec<Tag>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Tag {
+    #[serde(rename = "TagKey", default, deserialize_with = "loose::text")]
+    key: String,
+    #[serde(rename = "TagValue", default, deserialize_with = "loose::text")]
+    value: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct VpcAttributes {
+    #[serde(default)]
+    private_ip_address: Option<Addresses>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Addresses {
+    #[serde(default)]
+    ip_address: Option<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct DedicatedHost {
+    #[serde(default, deserialize_with = "loose::text")]
+    dedicated_host_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct CapacityReservation {
+    #[serde(default, deserialize_with = "loose::text")]
+    capacity_reservation_id: String,
+}
+
+impl Record {
+    pub(crate) fn stated(&self) -> Stated {
+        Stated {
+            amount: self.gpu_amount,
+            model: self.gpu_spec.trim().to_owned(),
+        }
+    }
+
+    pub(crate) fn has_accelerators(&self) -> bool {
+        shapes::has_accelerators(&self.instance_type, &self.stated())
+    }
+
+    /// The instance, in a scope.
+    pub(crate) fn read(
+        &self,
+        scope: &Scope,
+        rules: &TagRules,
+        facts: Option<&TypeFacts>,
+        interner: &mut Interner,
+    ) -> Instance {
+        let pairs: Vec<(&str, &str)> = self
+            .tags
+            .iter()
+            .flat_map(|list| list.tag.iter().flatten())
+            .map(|tag| (tag.key.as_str(), tag.value.as_str()))
+            .collect();
+        let ownership = tags::read(rules, &pairs, interner);
+        let prepaid = self.is_prepaid();
+        let host = self.dedicated_host_attribute.as_ref();
+        let reservation = self.ecs_capacity_reservation_attr.as_ref();
+        Instance {
+            provider: Provider::Aliyun,
+            account: scope.account.id.clone(),
+            account_name: scope.account.name.clone(),
+            region: scope.region.clone(),
+            id: self.instance_id.as_str().into(),
+            name: interner.text(&self.instance_name),
+            zone: interner.text(&self.zone_id),
+            instance_type: interner.text(&self.instance_type),
+            kind: Kind::Vm,
+            state: self.state(),
+            billing: self.billing(),
+            accelerators: shapes::accelerators(&self.instance_type, &self.stated(), facts, interner),
+            launched: loose::utc(&self.creation_time),
+            // Of pay-as-you-go instances it is a date in the far future.
+            expires: prepaid.then(|| loose::utc(&self.expired_time)).flatten(),
+            stopped: None,
+            owner: ownership.owner,
+            cluster: ownership.cluster,
+            pool: ownership.pool,
+            platform: interner.text(&self.os_type),
+            tenancy: interner.text(
+                host.filter(|host| !host.dedicated_host_id.is_empty())
+                    .map_or("", |_| "host"),
+            ),
+            reservation_id: interner.text(reservation.map_or("", |attr| attr.capacity_reservation_id.as_str())),
+            private_address: self.private_address(),
+            private_host: self.host_name.as_str().into(),
+            tags: ownership.kept,
+        }
+    }
+
+    fn private_address(&self) -> Text {
+        self.vpc_attributes
+            .as_ref()
+            .and_then(|vpc| vpc.private_ip_address.as_ref()?.ip_address.as_ref()?.first())
+            .map(|address| Text::from(address.as_str()))
+            .unwrap_or_default()
+    }
+
+    fn is_prepaid(&self) -> bool {
+        self.instance_charge_type == "PrePaid"
+    }
+
+    fn state(&self) -> State {
+        match self.status.as_str() {
+            "Running" => State::Running,
+            "Pending" | "Starting" => State::Starting,
+            "Stopping" => State::Stopping,
+            // A subscription is paid for whatever the machine does, and only
+            // the economical mode ends the charge of the others.
+            "Stopped" if !self.is_prepaid() && self.stopped_mode == "StopCharging" => State::Stopped,
+            "Stopped" if self.is_prepaid() || !self.stopped_mode.is_empty() => State::StoppedBilled,
+            "Stopped" => State::Stopped,
+            _ => State::Unknown,
+        }
+    }
+
+    fn billing(&self) -> Billing {
+        match (self.instance_charge_type.as_str(), self.spot_strategy.as_str()) {
+            ("PrePaid", _) => Billing::exact(BillingMode::Reserved, "subscription"),
+            ("PostPaid", "" | "NoSpot") => Billing::exact(BillingMode::OnDemand, ""),
+            ("PostPaid", _) => Billing::exact(BillingMode::Spot, ""),
+            (other, _) => Billing::exact(BillingMode::Unknown, other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuwatch_collector_core::Account;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(json: Value) -> Instance {
+        let record: Record = serde_json::from_value(json).unwrap();
+        let scope = Scope {
+            provider: Provider::Aliyun,
+            account: Account {
+                id: "1001".into(),
+                name: "cn".into(),
+            },
+            region: "cn-hangzhou".into(),
+        };
+        record.read(&scope, &TagRules::default(), None, &mut Interner::default())
+    }
+
+    fn with(pairs: &[(&str, &str)]) -> Instance {
+        let mut json = json!({"InstanceId": "i-1", "InstanceType": "ecs.gn7i-c8g1.2xlarge", "Status": "Running"});
+        for (key, value) in pairs {
+            json[*key] = json!(value);
+        }
+        read(json)
+    }
+
+    #[test]
+    fn every_billing_mode() {
+        for (charge, spot, mode, detail) in [
+            ("PostPaid", "NoSpot", BillingMode::OnDemand, ""),
+            ("PostPaid", "", BillingMode::OnDemand, ""),
+            ("PostPaid", "SpotWithPriceLimit", BillingMode::Spot, ""),
+            ("PostPaid", "SpotAsPriceGo", BillingMode::Spot, ""),
+            ("PrePaid", "NoSpot", BillingMode::Reserved, "subscription"),
+            // P28
+            ("Barter", "", BillingMode::Unknown, "Barter"),
+            ("", "", BillingMode::Unknown, ""),
+        ] {
+            let instance = with(&[("InstanceChargeType", charge), ("SpotStrategy", spot)]);
+            assert_eq!(
+                (instance.billing.mode, &*instance.billing.detail),
+                (mode, detail),
+                "{charge} {spot}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_subscription_expires() {
+        let far = [("InstanceChargeType", "PostPaid"), ("ExpiredTime", "2099-12-31T15:59Z")];
+        assert_eq!(with(&far).expires, None);
+        let prepaid = [("InstanceChargeType", "PrePaid"), ("ExpiredTime", "2027-01-01T15:59Z")];
+        assert!(with(&prepaid).expires.is_some());
+    }
+
+    #[test]
+    fn stopped_machines_that_still_cost_are_told_apart() {
+        for (charge, mode, state) in [
+            ("PostPaid", "StopCharging", State::Stopped),
+            ("PostPaid", "KeepCharging", State::StoppedBilled),
+            ("PostPaid", "Not-applicable", State::StoppedBilled),
+            ("PrePaid", "Not-applicable", State::StoppedBilled),
+        ] {
+            let instance = with(&[
+                ("Status", "Stopped"),
+                ("InstanceChargeType", charge),
+                ("StoppedMode", mode),
+            ]);
+            assert_eq!(instance.state, state, "{charge} {mode}");
+        }
+        assert_eq!(with(&[("Status", "Hovering")]).state, State::Unknown);
+    }
+
+    #[test]
+    fn a_bare_record_is_an_instance_with_unknowns() {
+        let bare =
+            read(json!({"InstanceId": "i-1", "InstanceType": "ecs.gn99.x", "Tags": null, "VpcAttributes": null}));
+        assert_eq!(
+            (bare.accelerators.count, bare.launched, bare.expires),
+            (None, None, None)
+        );
+        assert_eq!(bare.billing.mode, BillingMode::Unknown);
+    }
+
+    fn arbitrary_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "\\PC{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            let keys = prop_oneof![
+                Just("InstanceId".to_owned()),
+                Just("Tags".to_owned()),
+                Just("Tag".to_owned()),
+                Just("VpcAttributes".to_owned()),
+                Just("GPUAmount".to_owned()),
+                Just("ExpiredTime".to_owned()),
+                "[A-Za-z]{1,10}",
+            ];
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((keys, inner), 0..4).prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_can_make_it_panic(json in arbitrary_json()) {
+            if let Ok(record) = serde_json::from_value::<Record>(json) {
+                let _ = record.has_accelerators();
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Savings plans: commitments of money, from the billing product.
+
+use gpuwatch_collector_core::{Call, CollectError, Context, Reason, Scope, read_rows};
+use gpuwatch_collector_rest::Rows;
+use gpuwatch_inventory::{Commitment, CommitmentKind, CommitmentScope, Currency, Money};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    account::Account,
+    client::{Action, parameters},
+    commitments::{blank, unique},
+    errors,
+    hosts::Product,
+    loose,
+};
+
+const QUERY_SAVINGS_PLANS: Action = Action::new(
+    Product::Bss,
+    "QuerySavingsPlansInstance",
+    "bssapi:QuerySavingsPlansInstance",
+);
+
+const PAGE_SIZE: &str = "100";
+const PAGE_ROWS: u64 = 100;
+
+/// An answer of the billing product: refusals come with a status of success.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Page {
+    #[serde(default)]
+    success: Option<bool>,
+    #[serde(default, deserialize_with = "loose::text")]
+    code: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    message: String,
+    #[serde(default)]
+    data: Option<Data>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct Data {
+    #[serde(default, deserialize_with = "loose::number")]
+    total_count: Option<f64>,
+    #[serde(default)]
+    items: Option<Box<RawValue>>,
+}
+
+impl Data {
+    /// The list, plain or in an object around it.
+    fn rows(&self, call: Call) -> Result<Rows<Plan>, CollectError> {
+        #[derive(Deserialize)]
+        struct Wrapped {
+            #[serde(rename = "Item", default)]
+            item: Rows<Plan>,
+        }
+        let Some(items) = &self.items else {
+            return Ok(Rows::default());
+        };
+        serde_json::from_str(items.get())
+            .or_else(|_| serde_json::from_str::<Wrapped>(items.get()).map(|wrapped| wrapped.item))
+            .map_err(|_| CollectError::new(Reason::Decode, format!("{}: `Items` is no list", call.title())))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Plan {
+    instance_id: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    savings_type: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    instance_family: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    region: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    pool_value: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    currency: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    deduct_cycle_type: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    start_time: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    end_time: String,
+    #[serde(default, deserialize_with = "loose::text")]
+    status: String,
+}
+
+/// Active savings plans of an account.
+///
+/// # Errors
+/// When the listing is not complete.
+pub(crate) async fn savings_plans(
+    cx: &Context,
+    account: &Account,
+    scope: &Scope,
+) -> Result<Vec<Commitment>, CollectError> {
+    let fetch = |token: Option<String>| async move {
+        let number: u64 = token.as_deref().and_then(|token| token.parse().ok()).unwrap_or(1);
+        let mut asked = parameters(&[("PageSize", PAGE_SIZE), ("Status", "NORMAL")]);
+        asked.insert("PageNum".into(), number.to_string());
+        let page: Page = account.call(cx, QUERY_SAVINGS_PLANS, "", &asked).await?;
+        if page.success == Some(false) {
+            let error = errors::by_code(QUERY_SAVINGS_PLANS.call, &page.code, &page.message, 200);
+            cx.call_failed(QUERY_SAVINGS_PLANS.call, &error);
+            return Err(error);
+        }
+        let data = page.data.unwrap_or_default();
+        let rows = data.rows(QUERY_SAVINGS_PLANS.call)?;
+        let total = loose::units(data.total_count).map_or(0, u64::from);
+        let more = number.saturating_mul(PAGE_ROWS) < total && rows.total() > 0;
+        let next = more.then(|| number.saturating_add(1).to_string());
+        Ok((vec![rows], next))
+    };
+    let pages: Vec<Rows<Plan>> = read_rows(QUERY_SAVINGS_PLANS.call, fetch).await?;
+    cx.skip("malformed", pages.iter().map(|page| page.bad).sum());
+    let active = pages
+        .into_iter()
+        .flat_map(|page| page.good)
+        .filter(|plan| matches!(plan.status.as_str(), "NORMAL" | "LIMIT" | ""));
+    Ok(unique(active.map(|plan| commitment(&plan, scope))))
+}
+
+fn commitment(plan: &Plan, scope: &Scope) -> Commitment {
+    let is_regional = !plan.region.is_empty() && !plan.region.eq_ignore_ascii_case("all");
+    let blank = blank(scope, &plan.instance_id);
+    Commitment {
+        kind: CommitmentKind::SavingsPlan,
+        region: if is_regional {
+            plan.region.as_str().into()
+        } else {
+            blank.region.clone()
+        },
+        instance_type: plan.instance_family.trim_start_matches("ecs.").into(),
+        scope: if is_regional {
+            CommitmentScope::Region
+        } else {
+            CommitmentScope::Global
+        },
+        hourly: hourly(plan),
+        starts: loose::beijing(&plan.start_time),
+        expires: loose::beijing(&plan.end_time),
+        detail: plan.savings_type.as_str().into(),
+        ..blank
+    }
+}
+
+/// What is committed per hour; plans that deduct otherwise have no such sum.
+fn hourly(plan: &Plan) -> Option<Money> {
+    let is_hourly = plan.deduct_cycle_type.eq_ignore_ascii_case("hour") || plan.deduct_cycle_type.is_empty();
+    let currency = Currency::new(&plan.currency).ok()?;
+    is_hourly
+        .then(|| Money::parse(&plan.pool_value, currency).ok())
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(json: &str) -> usize {
+        let data: Data = serde_json::from_str(json).unwrap();
+        data.rows(QUERY_SAVINGS_PLANS.call).unwrap().good.len()
+    }
+
+    #[test]
+    fn both_shapes_of_the_list_are_read() {
+        assert_eq!(items(r#"{"Items": [{"InstanceId": "spn-1"}]}"#), 1);
+        assert_eq!(items(r#"{"Items": {"Item": [{"InstanceId": "spn-1"}]}}"#), 1);
+        assert_eq!(items(r#"{"Items": null}"#), 0);
+        assert_eq!(items("{}"), 0);
+    }
+
+    #[test]
+    fn only_hourly_plans_have_an_hourly_sum() {
+        let plan = |cycle: &str| -> Plan {
+            serde_json::from_value(serde_json::json!({
+                "InstanceId": "spn-1", "PoolValue": "12.5", "Currency": "CNY", "DeductCycleType": cycle
+            }))
+            .unwrap()
+        };
+        assert!(hourly(&plan("HOUR")).is_some());
+        assert!(hourly(&plan("ONCE")).is_none());
+    }
+}
