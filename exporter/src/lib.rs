@@ -5,6 +5,7 @@
 //! a [`page`], once; [`http`] answers every scrape from that memory.
 
 pub mod cli;
+pub mod demo;
 pub mod encode;
 pub mod filter;
 pub mod http;

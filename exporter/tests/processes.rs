@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, net::TcpListener, path::PathBuf, time::Duration
 use gpuwatch_fakecloud::{FakeCloud, FaultKind, FaultRule, Options};
 use support::{
     eventually, exposition,
-    program::{Server, configuration, gpuwatch},
+    program::{Server, configuration, gpuwatch, truth, watched},
 };
 use tempfile::TempDir;
 
@@ -35,13 +35,21 @@ fn write(folder: &TempDir, text: &str) -> PathBuf {
     path
 }
 
-/// Runs `list` away from the threads that the simulated clouds run on.
 async fn list(configuration: String, arguments: &'static [&'static str]) -> (Option<i32>, String, String) {
+    command("list", configuration, arguments).await
+}
+
+/// Runs a command away from the threads that the simulated clouds run on.
+async fn command(
+    command: &'static str,
+    configuration: String,
+    arguments: &'static [&'static str],
+) -> (Option<i32>, String, String) {
     tokio::task::spawn_blocking(move || {
         let folder = tempfile::tempdir().expect("a folder");
         let path = write(&folder, &configuration);
         let output = gpuwatch()
-            .arg("list")
+            .arg(command)
             .arg("--config")
             .arg(path)
             .args(arguments)
@@ -82,9 +90,7 @@ async fn list_shows_what_the_clouds_have() {
             )
         })
         .collect();
-    let truth: BTreeMap<_, _> = clouds
-        .aws()
-        .truth()
+    let truth: BTreeMap<_, _> = truth(&clouds)
         .into_iter()
         .map(|i| (i.id, (i.account, i.billing_mode.to_owned(), i.gpus)))
         .collect();
@@ -99,11 +105,11 @@ async fn list_as_a_table_fits_120_columns_with_totals_below() {
     let (code, out, _) = list(configuration(&clouds), &[]).await;
     assert_eq!(code, Some(0));
     assert!(out.lines().all(|line| line.width() <= 120), "{out}");
-    let count = clouds.aws().truth().len();
+    let count = truth(&clouds).len();
     let (table, totals) = out.split_once("\n\n").expect("a blank line before the totals");
     assert_eq!(table.lines().count(), count + 1, "a heading and one line each");
     assert!(totals.starts_with(&format!("{count} instances, ")), "{totals}");
-    let unknown = clouds.aws().truth().iter().any(|i| i.gpus.is_none());
+    let unknown = truth(&clouds).iter().any(|i| i.gpus.is_none());
     assert_eq!(totals.contains("unknown number of GPUs"), unknown, "{totals}");
     assert!(!out.contains('\u{1b}'), "no colour in a pipe");
 }
@@ -126,9 +132,7 @@ async fn list_as_csv_has_one_record_per_instance() {
             .take(4)
             .eq(["provider", "account", "region", "instance_id"])
     );
-    let expected = clouds
-        .aws()
-        .truth()
+    let expected = truth(&clouds)
         .iter()
         .filter(|i| matches!(i.billing_mode, "spot" | "reserved"))
         .count();
@@ -150,15 +154,74 @@ async fn a_cloud_from_which_nothing_comes_is_a_failure_with_its_reasons() {
     clouds.faults().add(FaultRule::new(FaultKind::AccessDenied));
     let (code, out, err) = list(configuration(&clouds), &["-o", "json"]).await;
     assert_eq!((code, out.as_str()), (Some(1), "[]\n"), "{err}");
-    assert!(err.contains("error: no inventory could be read from aws"), "{err}");
-    assert!(err.contains("warning: aws"), "{err}");
+    let cloud = watched();
+    assert!(
+        err.contains(&format!("error: no inventory could be read from {cloud}")),
+        "{err}"
+    );
+    assert!(err.contains(&format!("warning: {cloud}")), "{err}");
     assert!(!err.contains(gpuwatch_fakecloud::aws::SECRET_ACCESS_KEY));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_names_every_api_and_that_all_is_well() {
+    let clouds = clouds(20).await;
+    let (code, out, err) = command("check", configuration(&clouds), &["-o", "json"]).await;
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    let checks: Vec<serde_json::Value> = serde_json::from_str(&out).expect("a list of objects");
+    assert!(checks.len() > 3, "{out}");
+    let called: Vec<&str> = checks.iter().filter_map(|check| check["api"].as_str()).collect();
+    for call in clouds.calls() {
+        let api = format!("{} {}", call.service, call.operation);
+        assert!(called.contains(&api.as_str()), "{api} is not in {called:?}");
+    }
+    let (code, out, _) = command("check", configuration(&clouds), &[]).await;
+    assert_eq!(code, Some(0));
+    let instances: usize = out
+        .lines()
+        .filter_map(|line| {
+            line.split_once(" GPU instances in ")?
+                .0
+                .rsplit(' ')
+                .next()?
+                .parse::<usize>()
+                .ok()
+        })
+        .sum();
+    assert_eq!(instances, truth(&clouds).len(), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_tells_what_is_missing_and_the_permission_to_add() {
+    let clouds = clouds(20).await;
+    let probe = command("check", configuration(&clouds), &["-o", "json"]).await.1;
+    let checks: Vec<serde_json::Value> = serde_json::from_str(&probe).expect("a list of objects");
+    // Each API alone is refused; the others still work.
+    for check in checks {
+        let (api, permission) = (check["api"].as_str().unwrap(), check["permission"].as_str().unwrap());
+        let Some((_, operation)) = api.split_once(' ').filter(|_| !permission.is_empty()) else {
+            continue;
+        };
+        let rule = clouds
+            .faults()
+            .add(FaultRule::new(FaultKind::AccessDenied).operation(operation));
+        let (code, out, err) = command("check", configuration(&clouds), &[]).await;
+        clouds.faults().remove(rule);
+        assert_eq!(code, Some(1), "{api}: {out}");
+        assert!(err.contains("failed"), "{api}: {err}");
+        assert!(out.contains(permission), "{api} needs {permission}: {out}");
+        let line = out
+            .lines()
+            .find(|line| line.contains(&format!("{api} ")) && line.contains("failed"))
+            .unwrap_or_else(|| panic!("{api}: {out}"));
+        assert!(line.contains("0/"), "{line}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_shows_the_fleet_reloads_on_hangup_and_stops_on_terminate() {
     let clouds = clouds(40).await;
-    let expected = clouds.aws().truth().len();
+    let expected = truth(&clouds).len();
     let folder = tempfile::tempdir().expect("a folder");
     let path = write(&folder, &configuration(&clouds));
     let server = tokio::task::spawn_blocking({
@@ -190,13 +253,11 @@ async fn serve_shows_the_fleet_reloads_on_hangup_and_stops_on_terminate() {
     assert_eq!(instances(&server).await, expected);
 
     // A repaired one that watches one region less is taken.
-    let fewer = configuration(&clouds).replace(
-        "organization: true",
-        "organization: true\n      exclude_regions: [us-east-1]",
-    );
+    let region = truth(&clouds)[0].region.clone();
+    let fewer = configuration(&clouds).replace("name: demo", &format!("name: demo\n      exclude_regions: [{region}]"));
     std::fs::write(&path, fewer).expect("written");
     server.signal("HUP");
-    let left = clouds.aws().truth().iter().filter(|i| i.region != "us-east-1").count();
+    let left = truth(&clouds).iter().filter(|i| i.region != region).count();
     assert!(left < expected);
     eventually("the smaller fleet", || async {
         (instances(&server).await == left).then_some(())

@@ -33,14 +33,31 @@ fn words(page: &Page, metric: &str, label: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Every planted kind of machine is there and the commitments are known.
+const CLOUDS: [&str; 5] = ["aliyun", "aws", "azure", "gcp", "tencent"];
+
+/// Samples of a metric by cloud.
+fn by_cloud(page: &Page, metric: &str) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for sample in page.named(metric) {
+        *counts.entry(sample.label("provider").to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+/// Every planted kind of machine is there, in every cloud, and the commitments
+/// are known.
 fn complete(page: &Page) -> bool {
     let details = words(page, "gpuwatch_instance_info", "billing_detail");
-    details.contains("reserved_instance")
-        && details.contains("capacity_block")
+    let instances = by_cloud(page, "gpuwatch_instance_info");
+    let commitments = by_cloud(page, "gpuwatch_commitment_info");
+    ["reserved_instance", "capacity_block", "subscription", "reservation"]
+        .iter()
+        .all(|detail| details.contains(*detail))
         && page.named("gpuwatch_task_up").all(|task| task.value == 1.0)
-        && words(page, "gpuwatch_commitment_info", "kind").len() >= 4
-        && page.named("gpuwatch_instance_info").count() >= 180
+        && words(page, "gpuwatch_commitment_info", "kind").len() >= 5
+        && CLOUDS
+            .iter()
+            .all(|cloud| instances.get(*cloud).is_some_and(|n| *n >= 150) && commitments.contains_key(*cloud))
 }
 
 #[tokio::test]
@@ -55,7 +72,7 @@ async fn the_demo_shows_every_billing_mode_and_its_page_is_clean() {
     );
     let states = words(&page, "gpuwatch_instance_info", "state");
     assert!(
-        states.is_superset(&["running", "stopped"].map(str::to_owned).into()),
+        states.is_superset(&["running", "stopped", "stopped_billed"].map(str::to_owned).into()),
         "{states:?}"
     );
     let kinds = words(&page, "gpuwatch_commitment_info", "kind");
@@ -67,22 +84,26 @@ async fn the_demo_shows_every_billing_mode_and_its_page_is_clean() {
     ] {
         assert!(kinds.contains(kind), "{kinds:?}");
     }
-    assert!(
-        words(&page, "gpuwatch_instance_info", "account").len() >= 3,
-        "several accounts"
-    );
-    assert!(
-        words(&page, "gpuwatch_instance_info", "region").len() >= 3,
-        "several regions"
-    );
-    assert!(
-        page.named("gpuwatch_instance_gpus").any(|s| s.value == 0.125),
-        "fractions of a card"
-    );
-    assert!(
-        page.named("gpuwatch_unknown_accelerators").any(|s| s.value > 0.0),
-        "a type no catalogue knows"
-    );
+    for cloud in CLOUDS {
+        let of_cloud = |metric: &'static str| page.named(metric).filter(move |s| s.label("provider") == cloud);
+        let different = |label: &'static str| -> BTreeSet<&str> {
+            of_cloud("gpuwatch_instance_info").map(|s| s.label(label)).collect()
+        };
+        assert!(different("account").len() >= 2, "{cloud}: several accounts");
+        assert!(different("region").len() >= 3, "{cloud}: several regions");
+        assert!(different("cluster").len() >= 2, "{cloud}: nodes of a cluster");
+        for mode in ["on_demand", "reserved", "spot"] {
+            assert!(different("billing_mode").contains(mode), "{cloud}: {mode}");
+        }
+        assert!(
+            of_cloud("gpuwatch_instance_gpus").any(|s| s.value > 0.0 && s.value < 1.0),
+            "{cloud}: fractions of a card"
+        );
+        assert!(
+            of_cloud("gpuwatch_unknown_accelerators").any(|s| s.value > 0.0),
+            "{cloud}: a type no catalogue knows"
+        );
+    }
     let owners = words(&page, "gpuwatch_instance_info", "owner");
     assert!(
         owners.iter().any(|owner| !owner.is_ascii()),

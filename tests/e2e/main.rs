@@ -1,6 +1,6 @@
 //! End to end: the real binary against programs that nobody here wrote.
 //!
-//! Needs Prometheus, promtool, and a Python with boto3 and moto. Where one is
+//! Needs Prometheus, promtool, and a Python with moto and the clouds' SDKs. Where one is
 //! missing the test says so and passes, unless `GPUWATCH_REQUIRE_TOOLS=1`.
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +12,7 @@
     reason = "tests"
 )]
 
+mod conformance;
 mod demo;
 mod exposition;
 mod moto;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::exposition::{Page, Sample};
 use crate::prometheus::Prometheus;
-use crate::support::{Running, gpuwatch, metrics_when, python, tool};
+use crate::support::{Running, gpuwatch, metrics_when, python_with, served_address, tool};
 
 const FLEET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/e2e/moto_fleet.py");
 
@@ -24,7 +24,9 @@ fn state(of: &str) -> &str {
 // P53: 1,200 GPU instances in one region cross the page size of 1,000.
 #[tokio::test]
 async fn the_page_agrees_with_boto3_instance_by_instance() {
-    let Some(python) = python() else { return };
+    let Some(python) = python_with("boto3, moto.server") else {
+        return;
+    };
     let moto = Running::start(Command::new(python).arg(FLEET).stderr(Stdio::null()), false);
     let fleet: Value = moto.line("moto fleet", Duration::from_mins(5), |line| {
         serde_json::from_str(line).ok()
@@ -62,13 +64,7 @@ async fn the_page_agrees_with_boto3_instance_by_instance() {
             .env("AWS_SECRET_ACCESS_KEY", "testing"),
         true,
     );
-    let address = serve.line("address", Duration::from_secs(30), |line| {
-        let log: Value = serde_json::from_str(line).ok()?;
-        log["fields"]["address"]
-            .as_str()
-            .or_else(|| log["address"].as_str())
-            .map(str::to_owned)
-    });
+    let address = served_address(&serve);
     let url = format!("http://{address}/metrics");
     let (_, page) = metrics_when(&url, "four regions polled", |page| {
         let fresh = |task: &&Sample| task.label("dataset") == "inventory" && task.value == 1.0;

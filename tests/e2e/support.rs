@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use serde_json::Value;
+
 use crate::exposition::Page;
 
 /// A child process that ends with the test.
@@ -70,7 +72,17 @@ pub fn gpuwatch() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gpuwatch"));
     // Nothing of the developer's own cloud may leak into a test.
     for (name, _) in env::vars() {
-        if name.starts_with("AWS_") || name.starts_with("GPUWATCH_") {
+        let of_cloud = [
+            "AWS_",
+            "GOOGLE_",
+            "GCE_",
+            "AZURE_",
+            "ALIBABA_CLOUD_",
+            "TENCENTCLOUD_",
+            "TKE_",
+            "GPUWATCH_",
+        ];
+        if of_cloud.iter().any(|prefix| name.starts_with(prefix)) {
             command.env_remove(name);
         }
     }
@@ -79,6 +91,17 @@ pub fn gpuwatch() -> Command {
         .env("AWS_CONFIG_FILE", "/dev/null")
         .env("AWS_SHARED_CREDENTIALS_FILE", "/dev/null");
     command
+}
+
+/// The address that `serve` logs when it listens.
+pub fn served_address(serve: &Running) -> String {
+    serve.line("address", Duration::from_secs(30), |line| {
+        let log: Value = serde_json::from_str(line).ok()?;
+        log["fields"]["address"]
+            .as_str()
+            .or_else(|| log["address"].as_str())
+            .map(str::to_owned)
+    })
 }
 
 /// Whether a missing tool fails the test.
@@ -97,18 +120,18 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A Python that can import boto3 and moto, or nothing with a note.
-pub fn python() -> Option<PathBuf> {
+/// A Python that can import these modules, or nothing with a note.
+pub fn python_with(modules: &str) -> Option<PathBuf> {
     let path = env::var_os("GPUWATCH_TEST_PYTHON").map(PathBuf::from).or_else(|| {
         let home = PathBuf::from(env::var_os("HOME")?);
         Some(home.join(".cache/gpuwatch/venv/bin/python")).filter(|path| path.is_file())
     });
     let usable = path.filter(|path| {
-        let check = Command::new(path).args(["-c", "import boto3, moto.server"]).output();
+        let check = Command::new(path).args(["-c", &format!("import {modules}")]).output();
         check.is_ok_and(|output| output.status.success())
     });
     if usable.is_none() {
-        missing("a Python with boto3 and moto (GPUWATCH_TEST_PYTHON)");
+        missing(&format!("a Python with {modules} (GPUWATCH_TEST_PYTHON)"));
     }
     usable
 }

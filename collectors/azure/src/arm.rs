@@ -1,6 +1,10 @@
 //! The only way to a call of Azure Resource Manager.
 
-use std::{collections::HashMap, sync::Arc, sync::Mutex};
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    sync::{Arc, Mutex},
+};
 
 use gpuwatch_collector_core::{Call, CollectError, Context, lock, read_rows};
 use gpuwatch_collector_rest::{Answer, ExposeSecret as _, Origin, Request, Rows};
@@ -218,7 +222,8 @@ pub(crate) fn path_of(id: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.~/()".contains(&byte) {
             path.push(char::from(byte));
         } else {
-            path.push_str(&format!("%{byte:02X}"));
+            // Writing into a `String` cannot fail.
+            let _ = write!(path, "%{byte:02X}");
         }
     }
     path

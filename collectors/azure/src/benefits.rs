@@ -48,6 +48,7 @@ struct Sku {
     name: Option<String>,
 }
 
+#[allow(clippy::struct_field_names, reason = "named as in the answer")]
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Properties {

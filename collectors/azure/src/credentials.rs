@@ -144,7 +144,6 @@ impl Credentials {
                     tenant_id: Some(tenant.clone()),
                     client_id: Some(client.clone()),
                     token_file_path: Some(file.clone()),
-                    ..WorkloadIdentityCredentialOptions::default()
                 };
                 self.ask(cx, WorkloadIdentityCredential::new(Some(options)), "workload identity")
                     .await
@@ -175,7 +174,6 @@ impl Credentials {
         let options = ManagedIdentityCredentialOptions {
             user_assigned_id: client.map(|id| UserAssignedId::ClientId(id.to_owned())),
             client_options: self.client_options()?,
-            ..ManagedIdentityCredentialOptions::default()
         };
         let managed = self.ask(cx, ManagedIdentityCredential::new(Some(options)), "managed identity");
         let refused = match cx.timeout(IDENTITY_PATIENCE.min(cx.remaining()), managed).await {

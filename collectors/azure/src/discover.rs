@@ -31,7 +31,8 @@ const LOCATIONS: Listing = Listing {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Subscription {
-    subscription_id: String,
+    #[serde(rename = "subscriptionId")]
+    id: String,
     #[serde(default)]
     display_name: Option<String>,
     #[serde(default)]
@@ -133,11 +134,11 @@ async fn subscriptions(cx: &Context, options: &AzureOptions, arm: &Arm) -> Resul
     };
     let mut accounts: Vec<Account> = visible
         .iter()
-        .filter(|s| is_plain_id(&s.subscription_id))
+        .filter(|s| is_plain_id(&s.id))
         .filter(|s| !matches!(s.state.as_deref(), Some("Disabled" | "Deleted")))
-        .filter(|s| is_named(&s.subscription_id) && !excluded(&s.subscription_id))
+        .filter(|s| is_named(&s.id) && !excluded(&s.id))
         .map(|s| Account {
-            id: s.subscription_id.to_lowercase().into(),
+            id: s.id.to_lowercase().into(),
             // Of its own, where it was discovered and not configured.
             name: match &s.display_name {
                 Some(name) if options.subscriptions.is_empty() && !name.is_empty() => name.as_str().into(),

@@ -150,12 +150,6 @@ impl Record {
             .unwrap_or_default()
     }
 
-    /// The scale set that a flexible machine belongs to, in lower case.
-    pub(crate) fn set_id(&self) -> Option<String> {
-        let reference = self.properties.as_ref()?.virtual_machine_scale_set.as_ref()?;
-        reference.id.as_deref().map(str::to_lowercase)
-    }
-
     /// Takes the run-time state from another listing of the same machine.
     pub(crate) fn take_view(&mut self, other: &Self) {
         let view = other.properties.as_ref().and_then(|p| p.instance_view.clone());
@@ -208,7 +202,7 @@ impl Record {
             zone: interner.text(self.zones.iter().flatten().next().map_or("", String::as_str)),
             instance_type: interner.text(self.size()),
             kind: Kind::Vm,
-            state: state(self.power()),
+            state: state(self.power().as_deref()),
             billing: self.billing(),
             accelerators,
             launched: properties.time_created.as_deref().and_then(time),
@@ -287,8 +281,8 @@ fn power_word(code: &str) -> Option<String> {
     lower.strip_prefix("powerstate/").map(str::to_owned)
 }
 
-fn state(power: Option<String>) -> State {
-    match power.as_deref() {
+fn state(power: Option<&str>) -> State {
+    match power {
         Some("running") => State::Running,
         Some("starting" | "creating") => State::Starting,
         Some("stopping" | "deallocating") => State::Stopping,
@@ -428,7 +422,7 @@ mod tests {
         #[test]
         fn no_answer_can_make_it_panic(json in arbitrary_json()) {
             if let Ok(record) = serde_json::from_value::<Record>(json) {
-                let _ = (record.size().len(), record.power(), record.billing(), record.set_id());
+                let _ = (record.size().len(), record.power(), record.billing());
             }
         }
     }

@@ -39,8 +39,17 @@ pub(crate) struct AccountAccess {
     /// Role to assume; `None` for the base credentials' own account.
     role: Option<String>,
     session: Renewing<Credentials>,
-    /// Calls that do not exist, by region, and when that was found out.
-    absent: Mutex<HashMap<(Action, Text), Duration>>,
+    /// Calls that need not exist, by region.
+    presence: Mutex<HashMap<(Action, Text), Presence>>,
+}
+
+/// What is known about a call that need not exist.
+#[derive(Debug, Clone, Copy)]
+enum Presence {
+    /// It was answered before.
+    Present,
+    /// It did not exist at this monotonic time.
+    AbsentAt(Duration),
 }
 
 #[derive(Deserialize)]
@@ -98,7 +107,7 @@ impl AccountAccess {
             base,
             role,
             session: Renewing::default(),
-            absent: Mutex::default(),
+            presence: Mutex::default(),
         }
     }
 
@@ -140,7 +149,7 @@ impl AccountAccess {
 
     /// The answer of a call that need not exist on every site and in every
     /// region: nothing where it does not, and then it is not made again for a
-    /// day.
+    /// day. One that was answered before exists, whatever it answers now.
     ///
     /// # Errors
     /// Those of `ask`, when it is not that the call does not exist.
@@ -155,20 +164,24 @@ impl AccountAccess {
         Fut: Future<Output = Result<T, CollectError>>,
     {
         let key = (action, region.clone());
-        let is_absent = |since: &Duration| cx.monotonic().saturating_sub(*since) < ABSENT_FOR;
-        if lock(&self.absent).get(&key).is_some_and(is_absent) {
+        let known = lock(&self.presence).get(&key).copied();
+        if matches!(known, Some(Presence::AbsentAt(at)) if cx.monotonic().saturating_sub(at) < ABSENT_FOR) {
             return Ok(T::default());
         }
         match ask.await {
-            Err(error) if errors::is_absent(&error) => {
+            Err(error) if errors::is_absent(&error) && !matches!(known, Some(Presence::Present)) => {
                 tracing::info!(
                     provider = "tencent", account = %cx.scope().account.id, region = &**region,
                     operation = action.call.operation, code = error.code.as_deref(), "no such call here"
                 );
-                lock(&self.absent).insert(key, cx.monotonic());
+                lock(&self.presence).insert(key, Presence::AbsentAt(cx.monotonic()));
                 Ok(T::default())
             }
-            result => result,
+            Ok(answer) => {
+                lock(&self.presence).insert(key, Presence::Present);
+                Ok(answer)
+            }
+            Err(error) => Err(error),
         }
     }
 

@@ -8,6 +8,7 @@ use gpuwatch_inventory::{GpuCount, Instance, Kind, Provider, State, Text};
 use serde::Deserialize;
 
 use crate::{
+    Site,
     access::AccountAccess,
     api::Action,
     billing,
@@ -146,9 +147,15 @@ pub(crate) async fn list(cx: &Context, access: &AccountAccess, region: &Text) ->
     let names = names(&clusters);
     let mut nodes = ClusterNodes::default();
     for (id, name) in names {
+        let mut parameters = vec![("ClusterId", id.into())];
+        // Tags come only when asked for. The parameter is known of the China
+        // site's call alone, and an unknown one could cost the whole listing.
+        if access.site() == Site::China {
+            parameters.push(("NeedTags", true.into()));
+        }
         let query = Query {
             action: DESCRIBE_CLUSTER_INSTANCES,
-            parameters: &[("ClusterId", id.into())],
+            parameters: &parameters,
             ..query
         };
         for node in pages::list::<NodesPage>(cx, query).await? {

@@ -159,12 +159,13 @@ pub(crate) fn is_skewed_clock(error: &CollectError) -> bool {
         .is_some_and(|code| meaning(code) == Meaning::SkewedClock)
 }
 
-/// Whether the site or region does not have the call at all.
+/// Whether the site or region does not have the call at all. A region that is
+/// merely out of order has it.
 pub(crate) fn is_absent(error: &CollectError) -> bool {
     error
         .code
         .as_deref()
-        .is_some_and(|code| matches!(meaning(code), Meaning::Absent | Meaning::NoRegion))
+        .is_some_and(|code| meaning(code) == Meaning::Absent || code.starts_with("UnsupportedRegion"))
 }
 
 /// An answer that cannot be understood.
@@ -249,5 +250,9 @@ mod tests {
         assert!(is_refused_credentials(&expired) && !is_skewed_clock(&expired));
         assert!(is_skewed_clock(&skewed) && !is_refused_credentials(&skewed));
         assert!(is_absent(&error(CALL, "NoSuchProduct")) && !is_absent(&expired));
+        assert!(
+            is_absent(&error(CALL, "UnsupportedRegion"))
+                && !is_absent(&error(CALL, "FailedOperation.RegionUnavailable"))
+        );
     }
 }

@@ -22,8 +22,9 @@ pub(crate) trait Page: DeserializeOwned + Send {
     /// What is listed.
     type Row: Send;
 
-    /// The records, and how many there are on all pages.
-    fn split(self) -> (Rows<Self::Row>, Option<f64>);
+    /// The records, and how many there are on all pages. An answer that has
+    /// neither is no page of anything.
+    fn split(self) -> (Option<Rows<Self::Row>>, Option<f64>);
 
     /// The id of a record, by which repeats are told.
     fn id(row: &Self::Row) -> Option<&str>;
@@ -103,7 +104,10 @@ async fn read<P: Page>(cx: &Context, query: Query<'_>) -> Result<Reading<P::Row>
         let body = Value::Object(body);
         let page: P = query.access.call(cx, query.action, query.region, &body).await?;
         let (rows, total) = page.split();
-        let total = total.and_then(whole);
+        if rows.is_none() && total.is_none() {
+            return Err(errors::decode(query.action.call, "neither records nor their number"));
+        }
+        let (rows, total) = (rows.unwrap_or_default(), total.and_then(whole));
         let end = offset.saturating_add(query.limit);
         let is_full = u64::try_from(rows.total()).is_ok_and(|rows| rows >= query.limit);
         let has_more = total.map_or(is_full, |total| end < total);
@@ -185,7 +189,7 @@ macro_rules! page {
         #[derive(serde::Deserialize)]
         struct $page {
             #[serde(rename = $rows, default)]
-            rows: gpuwatch_collector_rest::Rows<$row>,
+            rows: Option<gpuwatch_collector_rest::Rows<$row>>,
             #[serde(rename = $total, default, deserialize_with = "crate::loose::number")]
             total: Option<f64>,
         }
@@ -193,7 +197,7 @@ macro_rules! page {
         impl crate::pages::Page for $page {
             type Row = $row;
 
-            fn split(self) -> (gpuwatch_collector_rest::Rows<$row>, Option<f64>) {
+            fn split(self) -> (Option<gpuwatch_collector_rest::Rows<$row>>, Option<f64>) {
                 (self.rows, self.total)
             }
 
@@ -225,7 +229,7 @@ mod tests {
         let mut reading = Reading::default();
         for page in pages {
             let (rows, total) = serde_json::from_str::<Rowed>(page).unwrap().split();
-            reading.take::<Rowed>(rows, total.and_then(whole));
+            reading.take::<Rowed>(rows.unwrap_or_default(), total.and_then(whole));
         }
         reading
     }

@@ -92,7 +92,7 @@ struct CoverageRow {
 #[derive(Deserialize)]
 struct CoveragePage {
     #[serde(rename = "DetailSet", default)]
-    rows: gpuwatch_collector_rest::Rows<CoverageRow>,
+    rows: Option<gpuwatch_collector_rest::Rows<CoverageRow>>,
     #[serde(rename = "TotalCount", default, deserialize_with = "loose::number")]
     total: Option<f64>,
 }
@@ -100,8 +100,8 @@ struct CoveragePage {
 impl pages::Page for CoveragePage {
     type Row = CoverageRow;
 
-    fn split(mut self) -> (gpuwatch_collector_rest::Rows<CoverageRow>, Option<f64>) {
-        for row in &mut self.rows.good {
+    fn split(mut self) -> (Option<gpuwatch_collector_rest::Rows<CoverageRow>>, Option<f64>) {
+        for row in self.rows.iter_mut().flat_map(|rows| &mut rows.good) {
             row.key = row.resource_id.as_ref().map(|id| {
                 let part = |text: &Option<String>| text.clone().unwrap_or_default();
                 [

@@ -147,7 +147,7 @@ async fn part(
 async fn discovery(operation: &'static str, account: &'static str, covers: Covers) {
     for_each_kind(move |kind| async move {
         let rig = Rig::new(world(), |options| {
-            options.assume_roles = vec!["self".into(), role(SECOND)]
+            options.assume_roles = vec!["self".into(), role(SECOND)];
         })
         .await;
         rig.server

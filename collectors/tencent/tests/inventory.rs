@@ -276,7 +276,7 @@ async fn a_missing_permission_is_told_from_an_empty_region() {
     let script = script();
     script.refuse(OWNER, "DescribeInstances", "UnauthorizedOperation.CamNoAuth");
     let rig = Rig::discovered(script, |options| {
-        options.assume_roles = vec!["self".into(), support::role(SECOND)]
+        options.assume_roles = vec!["self".into(), support::role(SECOND)];
     })
     .await;
     let (refused, cx) = rig.instances_in(OWNER, GUANGZHOU).await;
@@ -369,4 +369,22 @@ async fn a_service_that_a_region_does_not_have_is_no_failure_and_asked_once() {
     rig.script.refuse("", "DescribeInstances", "UnsupportedRegion");
     let (refused, _) = rig.instances_in(OWNER, GUANGZHOU).await;
     assert_eq!(refused.expect_err("not available").reason, Reason::NotEnabled);
+}
+
+#[tokio::test]
+async fn a_service_that_answered_before_has_not_vanished() {
+    let rig = Rig::discovered(script(), |_| {}).await;
+    assert!(rig.instances_in(OWNER, GUANGZHOU).await.0.is_ok());
+    rig.script.refuse("", "DescribeEKSContainerInstances", "InvalidAction");
+    let (gone, _) = rig.instances_in(OWNER, GUANGZHOU).await;
+    assert_eq!(gone.expect_err("no empty list").reason, Reason::NotEnabled);
+}
+
+#[tokio::test]
+async fn an_answer_without_list_and_total_is_no_empty_region() {
+    let script = script();
+    script.state().hollow = true;
+    let rig = Rig::discovered(script, |_| {}).await;
+    let (hollow, _) = rig.instances_in(OWNER, GUANGZHOU).await;
+    assert_eq!(hollow.expect_err("not a page").reason, Reason::Decode);
 }

@@ -50,6 +50,8 @@ pub(super) enum Command {
     Serve(ServeArgs),
     /// Try gpuwatch without an account: simulated clouds on this machine, polled by the real collectors
     Demo(DemoArgs),
+    /// Check credentials, permissions, regions and endpoints: what works, what is missing, what to add
+    Check(CheckArgs),
     /// List the GPU instances of the configured clouds, once
     List(ListArgs),
     /// Show the instance types and GPU models that gpuwatch knows
@@ -105,6 +107,14 @@ pub(super) struct DemoArgs {
     /// Address and port to listen on; port 0 takes any free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9836")]
     pub(super) listen: ListenAddress,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    #[command(flatten)]
+    pub(super) file: ConfigFile,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
 }
 
 #[derive(Debug, Args)]

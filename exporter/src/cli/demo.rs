@@ -12,11 +12,13 @@ use super::{
     serve::{Signals, start, until_stopped},
 };
 use crate::{
+    demo,
     registry::{self, FixedKeys},
     serve::{Load, Plan, Refused},
 };
 
-/// The only keys that the simulated AWS accepts.
+/// The keys that the simulated AWS accepts; those of the other clouds are in
+/// the demo's configuration.
 const KEYS: FixedKeys = FixedKeys {
     access_key_id: aws::ACCESS_KEY_ID,
     secret_access_key: aws::SECRET_ACCESS_KEY,
@@ -37,7 +39,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), CliError> {
         })
         .await
         .map_err(|error| CliError::failure("the simulated clouds could not start on 127.0.0.1", error))?;
-        let running = start(load(clouds.url()), Some(args.listen.as_str()))
+        let running = start(load(demo::configuration(&clouds)), Some(args.listen.as_str()))
             .await
             .map_err(propose_free_port)?;
         let address = running.address();
@@ -66,27 +68,15 @@ fn propose_free_port(error: CliError) -> CliError {
     }
 }
 
-/// The demo's configuration, a file like any other but for the keys.
-fn configuration(url: &str) -> String {
-    format!(
-        "providers:\n\
-         \x20 aws:\n\
-         \x20   - name: demo\n\
-         \x20     organization: true\n\
-         \x20     endpoint_url: {url}\n\
-         intervals: {{inventory: 5s, commitments: 10s}}\n"
-    )
-}
-
-fn load(url: String) -> Load {
+fn load(configuration: String) -> Load {
     Arc::new(move || {
-        let plan = plan(&url);
+        let plan = plan(&configuration);
         async move { plan }.boxed()
     })
 }
 
-fn plan(url: &str) -> Result<Plan, Refused> {
-    let loaded = gpuwatch_config::parse(&configuration(url), "demo", &|_| None, Path::new(""))
+fn plan(configuration: &str) -> Result<Plan, Refused> {
+    let loaded = gpuwatch_config::parse(configuration, "demo", &|_| None, Path::new(""))
         .map_err(|errors| Refused::new(errors.problems().iter().map(ToString::to_string).collect()))?;
     registry::plan(&loaded.config, Some(KEYS))
 }

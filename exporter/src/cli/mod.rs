@@ -2,6 +2,7 @@
 
 mod args;
 mod catalog;
+mod check;
 mod config;
 mod configuration;
 mod csv_text;
@@ -60,6 +61,7 @@ fn dispatch(cli: Cli) -> Result<(), CliError> {
     match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::List(args) => list::run(&args),
         Command::Catalog(args) => catalog::run(&args),
         Command::Config(command) => config::run(command),

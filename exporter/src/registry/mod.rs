@@ -1,5 +1,18 @@
 //! From a configuration to collectors. The only place that knows which clouds
-//! there are: a new one is one line in [`support`] and one function.
+//! there are: a new one is one line in [`support`] and one file.
+
+#[cfg(feature = "aliyun")]
+mod aliyun;
+#[cfg(feature = "aws")]
+mod aws;
+#[cfg(feature = "azure")]
+mod azure;
+#[cfg(feature = "gcp")]
+mod gcp;
+#[cfg(any(feature = "azure", feature = "aliyun", feature = "tencent"))]
+mod secret;
+#[cfg(feature = "tencent")]
+mod tencent;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -9,7 +22,8 @@ use gpuwatch_inventory::Provider;
 
 use crate::serve::{Plan, Refused};
 
-/// Keys of a simulated cloud, used in place of the credentials chain.
+/// Keys of a simulated AWS, used in place of the credentials chain: the
+/// configuration has no keys for AWS.
 #[derive(Debug, Clone, Copy)]
 pub struct FixedKeys {
     /// Access key id.
@@ -21,27 +35,29 @@ pub struct FixedKeys {
 /// Makes the collectors of one cloud's sections.
 type Build = fn(&Config, Option<FixedKeys>) -> Vec<Arc<dyn Collector>>;
 
-/// What this program can do with a cloud.
-enum Support {
-    /// Poll it.
-    #[cfg_attr(not(feature = "aws"), allow(dead_code, reason = "a build without any cloud"))]
-    Built(Build),
-    /// It was compiled without it.
-    #[cfg_attr(feature = "aws", allow(dead_code, reason = "a build with every cloud"))]
-    LeftOut,
-    /// No version can yet.
-    NotYet,
-}
-
-/// One line per cloud.
-fn support(provider: Provider) -> Support {
+/// One line per cloud: how to build its collectors, `None` in a program that
+/// was compiled without it.
+fn support(provider: Provider) -> Option<Build> {
     match provider {
         #[cfg(feature = "aws")]
-        Provider::Aws => Support::Built(aws),
-        #[cfg(not(feature = "aws"))]
-        Provider::Aws => Support::LeftOut,
-        Provider::Gcp | Provider::Azure | Provider::Aliyun | Provider::Tencent => Support::NotYet,
+        Provider::Aws => Some(aws::build),
+        #[cfg(feature = "gcp")]
+        Provider::Gcp => Some(gcp::build),
+        #[cfg(feature = "azure")]
+        Provider::Azure => Some(azure::build),
+        #[cfg(feature = "aliyun")]
+        Provider::Aliyun => Some(aliyun::build),
+        #[cfg(feature = "tencent")]
+        Provider::Tencent => Some(tencent::build),
+        #[allow(unreachable_patterns, reason = "reached in a build that leaves clouds out")]
+        _ => None,
     }
+}
+
+/// Whether this program was compiled with a cloud.
+#[must_use]
+pub fn is_built_in(provider: Provider) -> bool {
+    support(provider).is_some()
 }
 
 /// Number of sections a cloud has in the configuration.
@@ -70,13 +86,10 @@ pub fn plan(config: &Config, keys: Option<FixedKeys>) -> Result<Plan, Refused> {
         .filter(|provider| sections(config, *provider) > 0)
     {
         match support(provider) {
-            Support::Built(build) => collectors.extend(build(config, keys)),
-            Support::LeftOut => problems.push(format!(
+            Some(build) => collectors.extend(build(config, keys)),
+            None => problems.push(format!(
                 "providers.{provider}: this gpuwatch was built without it; build it with --features {provider}, or \
                  remove the section"
-            )),
-            Support::NotYet => problems.push(format!(
-                "providers.{provider}: not available in this version of gpuwatch; remove the section"
             )),
         }
     }
@@ -140,42 +153,4 @@ fn timing(config: &Config, dataset: Dataset) -> Option<DatasetOptions> {
         deadline: config.deadlines.get(word).unwrap_or(derived.deadline),
         time_to_live: config.time_to_live.get(word).unwrap_or(derived.time_to_live),
     })
-}
-
-#[cfg(feature = "aws")]
-fn aws(config: &Config, keys: Option<FixedKeys>) -> Vec<Arc<dyn Collector>> {
-    use gpuwatch_collector_aws::{AwsCollector, AwsOptions, Partition, TypeFilter};
-    use gpuwatch_config as written;
-
-    let sections = config.providers.aws.iter();
-    let collectors = sections.map(|section| {
-        let options = AwsOptions {
-            regions: section.regions.listed().map(<[String]>::to_vec),
-            exclude_regions: section.exclude_regions.clone(),
-            partition: section.partition.map(|partition| match partition {
-                written::Partition::Aws => Partition::Aws,
-                written::Partition::AwsCn => Partition::AwsCn,
-                written::Partition::AwsUsGov => Partition::AwsUsGov,
-            }),
-            profile: section.profile.clone(),
-            assume_roles: section.assume_roles.iter().map(ToString::to_string).collect(),
-            external_id: section.external_id.clone(),
-            session_name: section.session_name.clone(),
-            organization: section.organization,
-            type_filter: match section.type_filter {
-                written::TypeFilter::Wildcard => TypeFilter::Wildcard,
-                written::TypeFilter::Exact => TypeFilter::Exact,
-            },
-            endpoint_url: section.endpoint_url.as_ref().map(|url| url.as_str().to_owned()),
-            owner_tags: config.labels.owner_tags.clone(),
-            keep_tags: vec![config.findings.exempt_tag.clone()],
-            ..AwsOptions::named(section.name.as_str())
-        };
-        let collector = match keys {
-            Some(keys) => AwsCollector::with_fixed_credentials(options, keys.access_key_id, keys.secret_access_key),
-            None => AwsCollector::new(options),
-        };
-        Arc::new(collector) as Arc<dyn Collector>
-    });
-    collectors.collect()
 }

@@ -10,6 +10,8 @@ use std::{
 };
 
 use gpuwatch_fakecloud::{FakeCloud, aws};
+use gpuwatch_fakecloud_core::InstanceTruth;
+use gpuwatch_inventory::Provider;
 
 /// The binary with an environment of its own: no configuration, credentials
 /// or log level of whoever runs the tests.
@@ -25,12 +27,28 @@ pub fn gpuwatch() -> Command {
     command
 }
 
-/// A configuration that points at the fake cloud.
+/// The cloud that these tests watch: the first that the program was built with.
+pub fn watched() -> Provider {
+    let built_in = |provider: &&Provider| gpuwatch::registry::is_built_in(**provider);
+    *Provider::ALL.iter().find(built_in).expect("a build with a cloud")
+}
+
+/// What is to be seen of it.
+pub fn truth(clouds: &FakeCloud) -> Vec<InstanceTruth> {
+    match watched() {
+        Provider::Aws => clouds.aws().truth(),
+        Provider::Gcp => clouds.gcp().truth(),
+        Provider::Azure => clouds.azure().truth(),
+        Provider::Aliyun => clouds.aliyun().truth(),
+        Provider::Tencent => clouds.tencent().truth(),
+    }
+}
+
+/// A configuration that points at it.
 pub fn configuration(clouds: &FakeCloud) -> String {
     format!(
-        "listen: 127.0.0.1:0\nproviders:\n  aws:\n    - name: fake\n      organization: true\n      endpoint_url: {}\n\
-         intervals: {{inventory: 2s, commitments: 4s}}\n",
-        clouds.url()
+        "listen: 127.0.0.1:0\nproviders:\n{}intervals: {{inventory: 2s, commitments: 4s}}\n",
+        gpuwatch::demo::section(watched(), clouds)
     )
 }
 

@@ -47,6 +47,10 @@ pub struct State {
     /// Records to remove after so many pages of `DescribeInstances`.
     pub removals: Vec<(u64, String)>,
     pub pages: u64,
+    /// Whether pages have neither list nor total.
+    pub hollow: bool,
+    /// Listings that have shown an empty page in place of the first.
+    pub emptied: HashSet<String>,
     /// Server time − this machine's, in seconds.
     pub skew: i64,
     pub external_id: Option<String>,
@@ -139,12 +143,14 @@ impl Cloud for Script {
         let header = |name: &str| request.header(name).unwrap_or_default().to_owned();
         key.operation = header("x-tc-action");
         key.region = header("x-tc-region");
-        let refusal = match authenticate(&self.state(), &request) {
+        let caller = authenticate(&self.state(), &request);
+        let skew = self.state().skew;
+        let refusal = match caller {
             Ok((account, service)) => {
                 (key.account, key.service) = (account, service);
                 None
             }
-            Err(code) => Some((code.to_owned(), Some(date(self.state().skew)))),
+            Err(code) => Some((code.to_owned(), Some(date(skew)))),
         };
         Box::new(Asked {
             script: self.clone(),
@@ -318,8 +324,13 @@ impl Asked {
             return failure("InvalidAction");
         };
         let named = format!("{service} {operation}");
-        let find = |region: &str| state.tables.get(&(account.clone(), region.to_owned(), named.clone()));
-        let mut rows = find(region).or_else(|| find("")).cloned().unwrap_or_default();
+        let find = |region: &str| {
+            state
+                .tables
+                .get(&(account.clone(), region.to_owned(), named.clone()))
+                .cloned()
+        };
+        let mut rows = find(region).or_else(|| find("")).unwrap_or_default();
         if let Some(cluster) = self.body["ClusterId"].as_str() {
             rows.retain(|row| row["_cluster"] == cluster);
         }
@@ -346,18 +357,19 @@ impl Asked {
             match alteration {
                 Some(FaultKind::EndlessToken) => count = offset + 2 * asked,
                 Some(FaultKind::RepeatedToken) => (count, offset) = (offset + 2 * asked, 0),
-                Some(FaultKind::EmptyPage) => {
-                    count += asked;
-                    if offset < asked {
-                        rows.clear();
-                    }
-                    offset = offset.saturating_sub(asked);
+                Some(FaultKind::EmptyPage)
+                    if offset == 0 && state.emptied.insert(format!("{account} {region} {named}")) =>
+                {
+                    rows.clear();
                 }
                 _ => {}
             }
             rows = rows.into_iter().skip(offset as usize).take(asked as usize).collect();
         }
         alter(&mut rows, alteration);
+        if state.hollow && limit > 0 {
+            return success(json!({}));
+        }
         let mut response = Map::new();
         response.insert(list.to_owned(), rows.into());
         if !total.is_empty() {

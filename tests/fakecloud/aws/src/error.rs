@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::Service;
 use super::xml::Xml;
-use crate::FaultKind;
-use crate::cloud::Reply;
+use gpuwatch_fakecloud_core::FaultKind;
+use gpuwatch_fakecloud_core::Reply;
 
 /// An error as AWS reports it.
 #[derive(Debug, Clone)]

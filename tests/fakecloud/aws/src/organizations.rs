@@ -8,7 +8,7 @@ use super::json::{add_malformed, set};
 use super::page::PageRequest;
 use super::service::{Call, Service};
 use super::world::{Account, AccountState};
-use crate::FaultKind;
+use gpuwatch_fakecloud_core::FaultKind;
 
 /// Largest page, and the default.
 const MAX_PAGE: usize = 20;

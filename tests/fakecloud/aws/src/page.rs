@@ -4,8 +4,8 @@
 //! between two pages neither loses nor repeats rows. It is bound to its
 //! operation, account, region and parameters, as the real ones are.
 
-use crate::FaultKind;
-use crate::random::fnv1a;
+use gpuwatch_fakecloud_core::FaultKind;
+use gpuwatch_fakecloud_core::random::fnv1a;
 
 /// What a request asks for.
 #[derive(Debug, Clone, Default)]

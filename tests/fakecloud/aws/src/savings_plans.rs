@@ -8,7 +8,7 @@ use super::json::{add_malformed, set};
 use super::page::PageRequest;
 use super::service::Call;
 use super::world::{SavingsPlan, SavingsPlanRate};
-use crate::FaultKind;
+use gpuwatch_fakecloud_core::FaultKind;
 
 /// The paths that are this service's operations.
 pub(crate) const PATHS: &[&str] = &["DescribeSavingsPlans", "DescribeSavingsPlanRates"];

@@ -8,8 +8,8 @@ use super::params::Params;
 use super::sigv4::{Authorization, parse_amz_date, sha256};
 use super::world::{Caller, World};
 use super::{ec2, organizations, savings_plans, sts};
-use crate::FaultKind;
-use crate::cloud::{CallKey, Cloud, Exchange, Incoming, Reply};
+use gpuwatch_fakecloud_core::FaultKind;
+use gpuwatch_fakecloud_core::{CallKey, Cloud, Exchange, Incoming, Reply};
 
 /// AWS accepts a signature this far from its own clock.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(15);
@@ -56,12 +56,14 @@ impl Service {
 }
 
 /// The simulated AWS behind the shared server.
-pub(crate) struct Aws {
+pub struct Aws {
     world: World,
 }
 
 impl Aws {
-    pub(crate) fn new(world: World) -> Self {
+    /// Serves this world.
+    #[must_use]
+    pub fn new(world: World) -> Self {
         Self { world }
     }
 }

@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-use crate::cloud::Incoming;
+use gpuwatch_fakecloud_core::Incoming;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 

@@ -83,7 +83,7 @@ pub(crate) struct CallLog {
 }
 
 impl CallLog {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         let log = Log {
             limit,
             ..Log::default()
@@ -94,7 +94,7 @@ impl CallLog {
     }
 
     /// Opens a record. The call is abandoned if the guard is dropped unused.
-    pub(crate) fn open(&self, key: &CallKey) -> OpenCall {
+    pub fn open(&self, key: &CallKey) -> OpenCall {
         let mut log = self.lock();
         log.in_flight += 1;
         log.max_in_flight = log.max_in_flight.max(log.in_flight);
@@ -123,21 +123,21 @@ impl CallLog {
         }
     }
 
-    pub(crate) fn records(&self) -> Vec<CallRecord> {
+    pub fn records(&self) -> Vec<CallRecord> {
         self.lock().records.iter().cloned().collect()
     }
 
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         let log = self.lock();
         log.first + log.records.len() as u64
     }
 
-    pub(crate) fn max_in_flight(&self) -> usize {
+    pub fn max_in_flight(&self) -> usize {
         self.lock().max_in_flight
     }
 
     /// Forgets finished calls and starts the in-flight maximum anew.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         let mut log = self.lock();
         log.first += log.records.len() as u64;
         log.records.clear();
@@ -169,11 +169,11 @@ pub(crate) struct OpenCall {
 }
 
 impl OpenCall {
-    pub(crate) fn fault(&self, kind: FaultKind) {
+    pub fn fault(&self, kind: FaultKind) {
         self.log.change(self.number, |record| record.fault = Some(kind));
     }
 
-    pub(crate) fn answered(mut self, status: u16, code: Option<String>) {
+    pub fn answered(mut self, status: u16, code: Option<String>) {
         self.outcome = Outcome::Answered { status, code };
     }
 }

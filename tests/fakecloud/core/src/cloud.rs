@@ -7,47 +7,60 @@ use crate::FaultKind;
 
 /// A request, read to its end.
 #[derive(Debug)]
-pub(crate) struct Incoming {
-    pub(crate) method: Method,
-    pub(crate) uri: Uri,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
+pub struct Incoming {
+    /// Method.
+    pub method: Method,
+    /// Path and query.
+    pub uri: Uri,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body, read to its end.
+    pub body: Bytes,
 }
 
 impl Incoming {
     /// A header's value, when it is text.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 }
 
 /// Who calls what: the facts that fault rules match and the call log keeps.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CallKey {
-    pub(crate) provider: &'static str,
-    pub(crate) service: String,
-    pub(crate) operation: String,
+pub struct CallKey {
+    /// The cloud (`aws`).
+    pub provider: &'static str,
+    /// Service, as the collectors count it.
+    pub service: String,
+    /// Operation, as the cloud spells it.
+    pub operation: String,
     /// Empty when the caller could not be identified.
-    pub(crate) account: String,
+    pub account: String,
     /// Empty where a service has no regions.
-    pub(crate) region: String,
-    pub(crate) page_token: Option<String>,
+    pub region: String,
+    /// The page token that was sent.
+    pub page_token: Option<String>,
 }
 
 /// An answer in the cloud's own wire format.
 #[derive(Debug, Clone)]
-pub(crate) struct Reply {
-    pub(crate) status: u16,
-    pub(crate) content_type: &'static str,
-    pub(crate) headers: Vec<(&'static str, String)>,
-    pub(crate) body: Bytes,
+pub struct Reply {
+    /// HTTP status.
+    pub status: u16,
+    /// `Content-Type`.
+    pub content_type: &'static str,
+    /// Further headers; names in lower case.
+    pub headers: Vec<(&'static str, String)>,
+    /// Body.
+    pub body: Bytes,
     /// The cloud's error code, for the call log.
-    pub(crate) error_code: Option<String>,
+    pub error_code: Option<String>,
 }
 
 /// One call being answered: authenticated, but not yet executed, so that a
 /// fault or a delay falls between the two as it does in a real service.
-pub(crate) trait Exchange: Send + Sync {
+pub trait Exchange: Send + Sync {
+    /// Who calls what.
     fn key(&self) -> &CallKey;
 
     /// The refusal of a call that failed authentication or is malformed.
@@ -62,7 +75,7 @@ pub(crate) trait Exchange: Send + Sync {
 }
 
 /// One simulated cloud.
-pub(crate) trait Cloud: Send + Sync {
+pub trait Cloud: Send + Sync {
     /// Whether a request speaks this cloud's protocols.
     fn recognises(&self, request: &Incoming) -> bool;
 

@@ -14,20 +14,20 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Handle on the connection of a request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Line {
+pub struct Line {
     cut: Arc<AtomicBool>,
 }
 
 impl Line {
     /// From now on nothing more is sent; the client sees the connection close.
-    pub(crate) fn cut(&self) {
+    pub fn cut(&self) {
         self.cut.store(true, Ordering::Release);
     }
 }
 
 /// A TCP stream that stops once its [`Line`] is cut.
 #[derive(Debug)]
-pub(crate) struct CuttableStream {
+pub struct CuttableStream {
     stream: TcpStream,
     line: Line,
 }
@@ -80,7 +80,7 @@ impl AsyncWrite for CuttableStream {
 }
 
 /// A listener whose connections can be cut.
-pub(crate) struct CuttableListener(pub(crate) TcpListener);
+pub struct CuttableListener(pub TcpListener);
 
 impl Listener for CuttableListener {
     type Io = CuttableStream;

@@ -53,6 +53,9 @@ pub enum FaultKind {
     DuplicateRows,
     /// One more row than there is, without an id.
     MalformedRecord,
+    /// A part of the listing is missing, and the answer says so in the cloud's
+    /// own way (an unreachable zone). Complete where a cloud has no such way.
+    PartialResult,
 }
 
 impl FaultKind {
@@ -77,6 +80,7 @@ impl FaultKind {
         Self::ReorderedRows,
         Self::DuplicateRows,
         Self::MalformedRecord,
+        Self::PartialResult,
     ];
 
     /// A short name for test output and logs.
@@ -102,6 +106,7 @@ impl FaultKind {
             Self::ReorderedRows => "reordered_rows",
             Self::DuplicateRows => "duplicate_rows",
             Self::MalformedRecord => "malformed_record",
+            Self::PartialResult => "partial_result",
         }
     }
 
@@ -119,6 +124,7 @@ impl FaultKind {
                 | Self::ReorderedRows
                 | Self::DuplicateRows
                 | Self::MalformedRecord
+                | Self::PartialResult
         )
     }
 }
@@ -132,7 +138,7 @@ impl fmt::Display for FaultKind {
 /// Which calls fail, how, and how often. A matcher left open matches anything.
 ///
 /// ```
-/// use gpuwatch_fakecloud::{FaultKind, FaultRule};
+/// use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
 /// let rule = FaultRule::new(FaultKind::Hang).service("ec2").region("us-east-1").times(3);
 /// ```
 #[derive(Debug, Clone)]

@@ -4,17 +4,17 @@
 use crate::random::Random;
 
 /// A team that owns machines.
-pub(crate) struct Team {
+pub struct Team {
     /// Value of ownership tags.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// A person of the team.
-    pub(crate) owner: &'static str,
+    pub owner: &'static str,
     /// What the team's machines are called after.
-    pub(crate) workloads: &'static [&'static str],
+    pub workloads: &'static [&'static str],
 }
 
 /// The teams of the demo organization; half of them name things in Chinese.
-pub(crate) const TEAMS: &[Team] = &[
+pub const TEAMS: &[Team] = &[
     Team {
         name: "llm-pretraining",
         owner: "mei.lin",
@@ -49,7 +49,7 @@ pub(crate) const TEAMS: &[Team] = &[
 
 /// Texts that are legal in names and tags, and hostile to everything that
 /// prints them: exposition formats, HTML, CSV, JSON, shells.
-pub(crate) const HOSTILE_TEXTS: &[&str] = &[
+pub const HOSTILE_TEXTS: &[&str] = &[
     "quote\" and back\\slash",
     "two\nlines",
     "<script>alert('gpu')</script>",
@@ -61,20 +61,22 @@ pub(crate) const HOSTILE_TEXTS: &[&str] = &[
 
 /// How a share of the fleet is paid for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purchase {
+pub enum Purchase {
+    /// Pay as you go.
     OnDemand,
+    /// Interruptible.
     Spot,
 }
 
 impl Purchase {
     /// About a quarter of a demo fleet is spot.
-    pub(crate) fn draw(random: &mut Random) -> Self {
+    pub fn draw(random: &mut Random) -> Self {
         if random.chance(25) { Self::Spot } else { Self::OnDemand }
     }
 }
 
 /// A machine name such as `pretrain-017`.
-pub(crate) fn machine_name(random: &mut Random, team: &Team) -> String {
+pub fn machine_name(random: &mut Random, team: &Team) -> String {
     let workload = random.pick(team.workloads);
     format!("{workload}-{:03}", random.below(1000))
 }

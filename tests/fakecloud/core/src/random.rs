@@ -5,25 +5,30 @@ use std::fmt::Write as _;
 /// A small deterministic generator (`SplitMix64`). Not for secrets: the fake
 /// hands out keys that open nothing.
 #[derive(Debug, Clone)]
-pub(crate) struct Random {
+pub struct Random {
     state: u64,
 }
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// A stream from this seed.
+    pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
     /// An independent stream for `label`, so that drawing more numbers for one
     /// part of a fleet does not reshuffle every other part.
-    pub(crate) fn stream(seed: u64, label: &str) -> Self {
+    pub fn stream(seed: u64, label: &str) -> Self {
         let mut random = Self::new(seed ^ fnv1a(label.as_bytes()));
         random.next();
         random
     }
 
     /// The next 64 bits.
-    pub(crate) fn next(&mut self) -> u64 {
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "not an iterator: it never ends and is drawn from by name"
+    )]
+    pub fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -32,12 +37,12 @@ impl Random {
     }
 
     /// A number in `0..bound`; 0 when `bound` is 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.next().checked_rem(bound).unwrap_or(0)
     }
 
     /// True `percent` times out of a hundred.
-    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+    pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
@@ -46,7 +51,7 @@ impl Random {
         clippy::indexing_slicing,
         reason = "the index is below the length; the tables are this crate's own"
     )]
-    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         let index = self.below(items.len() as u64);
         &items[usize::try_from(index).unwrap_or(0)]
     }
@@ -56,7 +61,7 @@ impl Random {
         clippy::indexing_slicing,
         reason = "the tables are this crate's own and have entries"
     )]
-    pub(crate) fn pick_weighted<'a, T>(&mut self, items: &'a [(u64, T)]) -> &'a T {
+    pub fn pick_weighted<'a, T>(&mut self, items: &'a [(u64, T)]) -> &'a T {
         let total = items.iter().map(|(weight, _)| weight).sum();
         let mut left = self.below(total);
         for (weight, item) in items {
@@ -69,7 +74,7 @@ impl Random {
     }
 
     /// `digits` lower-case hexadecimal digits.
-    pub(crate) fn hex(&mut self, digits: usize) -> String {
+    pub fn hex(&mut self, digits: usize) -> String {
         let mut text = String::with_capacity(digits + 16);
         while text.len() < digits {
             // Writing to a string cannot fail.
@@ -82,7 +87,7 @@ impl Random {
 
 /// FNV-1a, for labels and checksums: stable across releases, unlike the
 /// standard library's hasher.
-pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use crate::calls::{CallLog, CallRecord};
 use crate::cloud::{Cloud, Exchange, Incoming, Reply};
 use crate::connection::{CuttableListener, Line};
-use crate::{FaultKind, Faults, aws};
+use crate::{FaultKind, Faults};
 
 /// Largest request body read; every request of these clouds is far smaller.
 const MAX_REQUEST_BYTES: usize = 1 << 20;
@@ -27,46 +27,35 @@ const MAX_REQUEST_BYTES: usize = 1 << 20;
 /// How long a stopping fake waits for answers that are being sent.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the fake shows and how it behaves.
+/// How the server behaves.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// Seed of the demo fleet: the same seed gives the same fleet.
-    pub seed: u64,
-    /// Accelerator instances of the demo fleet, about, over all accounts and
-    /// regions of one cloud.
-    pub instances: usize,
+pub struct ServerOptions {
     /// Added to every call before its answer.
     pub latency: Duration,
     /// Port on 127.0.0.1; 0 takes any free one.
     pub port: u16,
     /// Calls the log keeps; older ones are forgotten.
     pub keep_calls: usize,
-    /// The AWS world to serve in place of the demo fleet.
-    pub aws: Option<aws::World>,
 }
 
-impl Default for Options {
+impl Default for ServerOptions {
     fn default() -> Self {
         Self {
-            seed: 1,
-            instances: 120,
             latency: Duration::ZERO,
             port: 0,
             keep_calls: 20_000,
-            aws: None,
         }
     }
 }
 
 /// Simulated clouds behind one address on loopback.
 ///
-/// Dropping it stops the server; [`FakeCloud::stop`] also waits for that.
-pub struct FakeCloud {
+/// Dropping it stops the server; [`Server::stop`] also waits for that.
+pub struct Server {
     address: SocketAddr,
-    aws: aws::World,
     shared: Arc<Shared>,
     stop: watch::Sender<bool>,
-    server: JoinHandle<()>,
+    serving: JoinHandle<()>,
 }
 
 struct Shared {
@@ -77,20 +66,17 @@ struct Shared {
     stopped: watch::Receiver<bool>,
 }
 
-impl FakeCloud {
+impl Server {
     /// Starts to serve on 127.0.0.1.
     ///
     /// # Errors
     /// When the port cannot be bound.
-    pub async fn start(options: Options) -> io::Result<Self> {
+    pub async fn start(options: &ServerOptions, clouds: Vec<Box<dyn Cloud>>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
         let address = listener.local_addr()?;
-        let aws = options
-            .aws
-            .unwrap_or_else(|| aws::World::demo(options.seed, options.instances));
         let (stop, stopped) = watch::channel(false);
         let shared = Arc::new(Shared {
-            clouds: vec![Box::new(aws::Aws::new(aws.clone()))],
+            clouds,
             faults: Faults::default(),
             calls: CallLog::new(options.keep_calls),
             latency: options.latency,
@@ -98,20 +84,19 @@ impl FakeCloud {
         });
         let router = Router::new().fallback(handle).with_state(Arc::clone(&shared));
         let service = router.into_make_service_with_connect_info::<Line>();
-        let server = tokio::spawn(async move {
-            let serving =
+        let serving = tokio::spawn(async move {
+            let running =
                 axum::serve(CuttableListener(listener), service).with_graceful_shutdown(until_stopped(stopped));
-            if let Err(error) = serving.await {
+            if let Err(error) = running.await {
                 tracing::warn!(%error, "fake cloud server ended");
             }
         });
         tracing::debug!(%address, "fake cloud listening");
         Ok(Self {
             address,
-            aws,
             shared,
             stop,
-            server,
+            serving,
         })
     }
 
@@ -121,19 +106,13 @@ impl FakeCloud {
         format!("http://{}", self.address)
     }
 
-    /// The truth of the AWS side, readable and changeable while it is served.
-    #[must_use]
-    pub fn aws(&self) -> &aws::World {
-        &self.aws
-    }
-
     /// The faults in force.
     #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
     }
 
-    /// The calls so far, oldest first: the newest [`Options::keep_calls`].
+    /// The calls so far, oldest first: the newest [`ServerOptions::keep_calls`].
     #[must_use]
     pub fn calls(&self) -> Vec<CallRecord> {
         self.shared.calls.records()
@@ -159,13 +138,13 @@ impl FakeCloud {
     /// Closes every connection, hanging ones too, and frees the port.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
-        if tokio::time::timeout(STOP_PATIENCE, &mut self.server).await.is_err() {
-            self.server.abort();
+        if tokio::time::timeout(STOP_PATIENCE, &mut self.serving).await.is_err() {
+            self.serving.abort();
         }
     }
 }
 
-impl Drop for FakeCloud {
+impl Drop for Server {
     fn drop(&mut self) {
         self.stop.send_replace(true);
     }

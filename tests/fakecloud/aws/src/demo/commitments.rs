@@ -1,7 +1,7 @@
 //! What the demo company has bought ahead, each partly unused.
 
 use super::{Demo, INFERENCE, PLATFORM, RESEARCH};
-use crate::aws::world::{
+use crate::world::{
     CapacityBlockSpec, CapacityReservationSpec, InstanceSpec, Lifecycle, Platform, ReservationScope,
     ReservedInstancesSpec, SavingsPlanRate, SavingsPlanSpec,
 };

@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::world::{
     AccountSpec, AccountState, InstanceSpec, Lifecycle, OptIn, Partition, Region, SavingsPlanSpec, World,
 };
-use crate::fleet::{Purchase, TEAMS, Team, machine_name};
-use crate::random::Random;
+use gpuwatch_fakecloud_core::fleet::{Purchase, TEAMS, Team, machine_name};
+use gpuwatch_fakecloud_core::random::Random;
 
 /// Account ids are those that AWS's documentation uses in examples.
 const PLATFORM: &str = "111122223333";
@@ -299,7 +299,7 @@ mod tests {
     fn commitments_have_used_and_unused_units() {
         let commitments = World::demo_at(1, 150, now()).commitments();
         for kind in ["reserved_instance", "capacity_reservation", "capacity_block"] {
-            let unused = |row: &&crate::aws::CommitmentTruth| row.used < row.units;
+            let unused = |row: &&crate::CommitmentTruth| row.used < row.units;
             let rows: Vec<_> = commitments.iter().filter(|row| row.kind == kind).collect();
             assert!(rows.iter().any(|row| row.used > Some(0)), "{kind}: {rows:?}");
             assert!(rows.iter().copied().any(|row| unused(&row)), "{kind}: {rows:?}");

@@ -1,8 +1,8 @@
 //! One of each thing that a collector must get right.
 
 use super::{Demo, INFERENCE, PLATFORM, RESEARCH};
-use crate::aws::world::{InstanceSpec, InstanceState, Lifecycle, Platform};
-use crate::fleet::HOSTILE_TEXTS;
+use crate::world::{InstanceSpec, InstanceState, Lifecycle, Platform};
+use gpuwatch_fakecloud_core::fleet::HOSTILE_TEXTS;
 
 impl Demo {
     pub(super) fn showcase(&mut self) {

@@ -9,7 +9,7 @@ use super::super::types;
 use super::super::world::{Instance, Lifecycle, Platform, zone_id};
 use super::super::xml::Xml;
 use super::{Spoilt, any_match, check_filters, document, paging, spoilt, tag_set, time_text};
-use crate::random::fnv1a;
+use gpuwatch_fakecloud_core::random::fnv1a;
 
 /// Room for one instance in an answer, so that a page is one allocation.
 const BYTES_PER_INSTANCE: usize = 4096;

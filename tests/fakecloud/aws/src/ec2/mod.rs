@@ -14,7 +14,7 @@ use super::params::{Filter, Params};
 use super::service::Call;
 use super::wildcard;
 use super::xml::Xml;
-use crate::FaultKind;
+use gpuwatch_fakecloud_core::FaultKind;
 
 const VERSION: &str = "2016-11-15";
 const NAMESPACE: &str = "http://ec2.amazonaws.com/doc/2016-11-15/";

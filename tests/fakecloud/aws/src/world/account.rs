@@ -174,7 +174,10 @@ impl World {
 
     pub(crate) fn organization_id(&self) -> String {
         let management = self.management_account().unwrap_or_default();
-        format!("o-{:010x}", crate::random::fnv1a(management.as_bytes()) >> 24)
+        format!(
+            "o-{:010x}",
+            gpuwatch_fakecloud_core::random::fnv1a(management.as_bytes()) >> 24
+        )
     }
 
     /// Enables a region that needs opting in, or disables it again.

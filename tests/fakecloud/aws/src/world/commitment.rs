@@ -455,7 +455,7 @@ impl super::Inner {
     }
 }
 
-fn uuid(random: &mut crate::random::Random) -> String {
+fn uuid(random: &mut gpuwatch_fakecloud_core::random::Random) -> String {
     let mut part = |digits| random.hex(digits);
     format!("{}-{}-4{}-8{}-{}", part(8), part(4), part(3), part(3), part(12))
 }

@@ -21,16 +21,16 @@ pub use commitment::{
     CapacityBlock, CapacityBlockSpec, CapacityReservation, CapacityReservationSpec, ReservationScope,
     ReservedInstances, ReservedInstancesSpec, SavingsPlan, SavingsPlanRate, SavingsPlanSpec,
 };
+pub use gpuwatch_fakecloud_core::{CommitmentTruth, InstanceTruth};
 pub use identity::{ACCESS_KEY_ID, Keys, SECRET_ACCESS_KEY};
 pub use instance::{Instance, InstanceSpec, InstanceState, Lifecycle, Platform};
 pub use region::{OptIn, Partition, Region};
-pub use truth::{CommitmentTruth, InstanceTruth};
 
 pub(crate) use identity::{AssumeRole, Caller};
 pub(crate) use region::{regions_of, zone_id};
 
-use crate::random::Random;
 use account::AccountData;
+use gpuwatch_fakecloud_core::random::Random;
 use identity::Session;
 
 /// The simulated AWS, readable and changeable at run time.

@@ -4,63 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-use serde::Serialize;
+use gpuwatch_fakecloud_core::{CommitmentTruth, InstanceTruth};
 
 use super::account::{AccountData, RegionData};
 use super::commitment::{ReservationScope, ReservedInstances};
 use super::instance::{Instance, InstanceState, Lifecycle};
 use super::{Inner, World};
-use crate::aws::types;
-
-/// One instance that must be reported.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct InstanceTruth {
-    /// Owning account.
-    pub account: String,
-    /// Its name.
-    pub account_name: String,
-    /// Region.
-    pub region: String,
-    /// Availability zone.
-    pub zone: String,
-    /// `i-…`.
-    pub id: String,
-    /// The `Name` tag; empty without one.
-    pub name: String,
-    /// Instance type.
-    pub instance_type: String,
-    /// `running`, `starting`, `stopping`, `stopped`.
-    pub state: &'static str,
-    /// `on_demand`, `reserved`, `spot`, `unknown`.
-    pub billing_mode: &'static str,
-    /// The kind within the mode.
-    pub billing_detail: &'static str,
-    /// Accelerators; `None` when nobody knows.
-    pub gpus: Option<f64>,
-    /// Latest start.
-    pub launched: Timestamp,
-}
-
-/// One active commitment that must be reported.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CommitmentTruth {
-    /// Owning account.
-    pub account: String,
-    /// Region; `global` for a plan without one.
-    pub region: String,
-    /// The cloud's id.
-    pub id: String,
-    /// `reserved_instance`, `savings_plan`, `capacity_reservation`,
-    /// `capacity_block`.
-    pub kind: &'static str,
-    /// Instance type; empty for plans.
-    pub instance_type: String,
-    /// Units bought; `None` for plans.
-    pub units: Option<u32>,
-    /// Units in use; `None` for plans.
-    pub used: Option<u32>,
-}
+use crate::types;
 
 impl World {
     /// Every accelerator instance that is not terminated, managed ones

@@ -1,0 +1,161 @@
+"""Lists the accelerator machines of Azure with Microsoft's own clients.
+
+Usage: azure.py ENDPOINT. Prints a JSON array, one object for each machine and
+scale-set member that has accelerators, in the words of gpuwatch. Subscriptions
+come from Resource Graph's own table of machines, everything else from
+azure-mgmt-compute, so whatever this prints is what those clients understand of
+the answers.
+"""
+
+import json
+import re
+import sys
+import time
+import urllib.request
+
+# This file's own name would hide the package of that name.
+sys.path.pop(0)
+
+from azure.core.credentials import AccessToken
+from azure.mgmt.compute import ComputeManagementClient
+from azure.mgmt.resourcegraph import ResourceGraphClient
+from azure.mgmt.resourcegraph.models import QueryRequest, QueryRequestOptions
+
+TOKEN = "fakecloud-access-token"
+
+STATES = {
+    "running": "running",
+    "starting": "starting",
+    "creating": "starting",
+    "stopping": "stopping",
+    "deallocating": "stopping",
+    "stopped": "stopped_billed",
+    "deallocated": "stopped",
+}
+
+# What no API of Azure tells, or tells wrongly: accelerators of a size.
+GPUS = {
+    "standard_nd96isr_h100_v5": 8,
+    "standard_nc24ads_a100_v4": 1,
+    "standard_nc48ads_a100_v4": 2,
+    "standard_nc4as_t4_v3": 1,
+    "standard_nc64as_t4_v3": 4,
+    "standard_nv6ads_a10_v5": 1 / 6,
+    "standard_nv18ads_a10_v5": 0.5,
+    "standard_nd96isr_mi300x_v5": 8,
+    "standard_nd96isr_h200_v5": 8,
+    "standard_nd128isr_x900_v9": 8,
+}
+
+
+class Static:
+    """A token that does not end."""
+
+    def get_token(self, *scopes, **options):
+        return AccessToken(TOKEN, int(time.time()) + 3600)
+
+
+def options():
+    # The clients refuse to send tokens over plain http, loopback or not.
+    return {"enforce_https": False}
+
+
+def subscriptions():
+    request = urllib.request.Request(
+        ENDPOINT + "/subscriptions?api-version=2022-12-01",
+        headers={"Authorization": "Bearer " + TOKEN},
+    )
+    with urllib.request.urlopen(request) as answer:
+        rows = json.load(answer)["value"]
+    return [row["subscriptionId"] for row in rows if row["state"] == "Enabled"]
+
+
+def graph_ids(subscription):
+    """Ids of machines as Resource Graph pages them."""
+    client = ResourceGraphClient(Static(), base_url=ENDPOINT, credential_scopes=[ENDPOINT + "/.default"])
+    query = (
+        "Resources | where type =~ 'microsoft.compute/virtualmachines' "
+        "| where properties.hardwareProfile.vmSize startswith 'Standard_N' "
+        "| project id, properties | order by id asc"
+    )
+    token, found = None, []
+    while True:
+        request = QueryRequest(
+            subscriptions=[subscription],
+            query=query,
+            options=QueryRequestOptions(skip_token=token, top=1000, result_format="objectArray"),
+        )
+        answer = client.resources(request, **options())
+        found += answer.data
+        token = answer.skip_token
+        if not token:
+            assert len(found) == answer.total_records, (len(found), answer.total_records)
+            # FPGA machines are in this series too.
+            return {
+                row["id"].lower()
+                for row in found
+                if has_accelerators(row["properties"]["hardwareProfile"]["vmSize"])
+            }
+
+
+def power(view):
+    for status in (view.statuses if view and view.statuses else []):
+        if status.code and status.code.lower().startswith("powerstate/"):
+            return STATES.get(status.code.split("/")[1].lower(), "unknown")
+    return "unknown"
+
+
+def mode(priority):
+    if priority in ("Spot", "Low", "SpotPlus"):
+        return "spot"
+    return "on_demand" if priority in (None, "", "Regular") else "unknown"
+
+
+def row(subscription, machine, size, state, priority):
+    return {
+        "account": subscription.lower(),
+        "region": machine.location,
+        "zone": machine.zones[0] if machine.zones else "",
+        "instance_id": machine.id.lower(),
+        "name": machine.name,
+        "instance_type": size,
+        "state": state,
+        "billing_mode": mode(priority),
+        "gpus": GPUS[size.lower()],
+    }
+
+
+def has_accelerators(size):
+    return bool(re.match(r"(?i)^standard_n[a-oq-z]", size or ""))
+
+
+def machines(subscription):
+    client = ComputeManagementClient(
+        Static(), subscription, base_url=ENDPOINT, credential_scopes=[ENDPOINT + "/.default"]
+    )
+    views = {
+        machine.id.lower(): machine.instance_view
+        for machine in client.virtual_machines.list_all(status_only="true", **options())
+    }
+    listed = []
+    for machine in client.virtual_machines.list_all(**options()):
+        size = machine.hardware_profile.vm_size
+        if has_accelerators(size):
+            state = power(views.get(machine.id.lower()))
+            listed.append(row(subscription, machine, size, state, machine.priority))
+    assert {entry["instance_id"] for entry in listed} == graph_ids(subscription)
+    for scale_set in client.virtual_machine_scale_sets.list_all(**options()):
+        if scale_set.orchestration_mode == "Flexible" or not has_accelerators(scale_set.sku.name):
+            continue
+        group = scale_set.id.split("/")[4]
+        priority = scale_set.virtual_machine_profile.priority
+        members = client.virtual_machine_scale_set_vms.list(
+            group, scale_set.name, expand="instanceView", **options()
+        )
+        for member in members:
+            listed.append(row(subscription, member, member.sku.name, power(member.instance_view), priority))
+    return listed
+
+
+ENDPOINT = sys.argv[1].rstrip("/")
+print(json.dumps([entry for subscription in subscriptions() for entry in machines(subscription)]))

@@ -1,0 +1,33 @@
+//! Subscriptions and their locations.
+
+use serde_json::{Value, json};
+
+use crate::world::{Inner, TENANT};
+
+/// Every subscription in which the caller has any role.
+pub(crate) fn list(inner: &Inner) -> Vec<Value> {
+    let visible = inner
+        .subscriptions
+        .values()
+        .filter(|subscription| !subscription.denied.contains("Microsoft.Resources/subscriptions/read"));
+    visible
+        .map(|subscription| {
+            json!({
+                "id": format!("/subscriptions/{}", subscription.id),
+                "subscriptionId": subscription.id,
+                "displayName": subscription.name,
+                "state": subscription.state,
+                "tenantId": TENANT,
+            })
+        })
+        .collect()
+}
+
+/// Locations, a logical one among them.
+pub(crate) fn locations(inner: &Inner) -> Vec<Value> {
+    let location =
+        |name: &str, kind: &str| json!({"name": name, "displayName": name, "metadata": {"regionType": kind}});
+    let mut all: Vec<Value> = inner.locations.iter().map(|name| location(name, "Physical")).collect();
+    all.push(location("europe", "Logical"));
+    all
+}

@@ -1,0 +1,93 @@
+//! The vendor's own SDK lists the simulated fleet and sees exactly what is
+//! there.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a test stops at the first surprise, says why it is skipped, and runs by the wall clock"
+)]
+
+use std::{collections::BTreeMap, env, path::PathBuf};
+
+use gpuwatch_fakecloud_core::{Server, ServerOptions};
+use gpuwatch_fakecloud_tencent::{Tencent, World};
+use serde_json::Value;
+
+/// A Python with the clients, or nothing with a note.
+fn python() -> Option<PathBuf> {
+    let path = env::var_os("GPUWATCH_TEST_PYTHON").map(PathBuf::from).or_else(|| {
+        let home = PathBuf::from(env::var_os("HOME")?);
+        Some(home.join(".cache/gpuwatch/venv/bin/python")).filter(|path| path.is_file())
+    });
+    let usable = path.filter(|path| {
+        let check = std::process::Command::new(path)
+            .args(["-c", "import tencentcloud.cvm.v20170312.cvm_client"])
+            .output();
+        check.is_ok_and(|output| output.status.success())
+    });
+    if usable.is_none() {
+        let required = env::var("GPUWATCH_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+        assert!(!required, "a Python with tencentcloud-sdk-python is required");
+        eprintln!("skipped: no Python with tencentcloud-sdk-python");
+    }
+    usable
+}
+
+async fn assert_listed(world: &World) {
+    let Some(python) = python() else { return };
+    let server = Server::start(&ServerOptions::default(), vec![Box::new(Tencent::new(world.clone()))])
+        .await
+        .unwrap();
+    let output = tokio::process::Command::new(python)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/tencent.py"))
+        .arg(server.url())
+        .args(world.role_arns())
+        .output()
+        .await
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let listed: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let failed: Vec<_> = server.calls().into_iter().filter(|call| !call.succeeded()).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    let listed: BTreeMap<&str, &Value> = listed
+        .iter()
+        .map(|row| (row["instance_id"].as_str().unwrap(), row))
+        .collect();
+    let truth = world.truth();
+    assert_eq!(listed.len(), truth.len());
+    for row in truth {
+        let seen = listed[row.id.as_str()];
+        for (key, expected) in [
+            ("account", row.account.as_str()),
+            ("region", &row.region),
+            ("zone", &row.zone),
+            ("name", &row.name),
+            ("instance_type", &row.instance_type),
+            ("state", row.state),
+        ] {
+            assert_eq!(seen[key], expected, "{key} of {}", row.id);
+        }
+        // Which instance a reserved instance pays for is in no answer.
+        if row.billing_detail != "reserved_instance" {
+            assert_eq!(seen["billing_mode"], row.billing_mode, "{}", row.id);
+        }
+        let gpus = seen["gpus"].as_f64();
+        assert!((gpus.unwrap() - row.gpus.unwrap()).abs() < 1e-9, "{}", row.id);
+    }
+    server.stop().await;
+}
+
+// P53
+#[tokio::test]
+async fn the_vendors_sdk_lists_a_large_fleet_page_by_page() {
+    let world = World::fleet(7, 2_345);
+    assert_eq!(world.truth().len(), 2_345);
+    assert_listed(&world).await;
+}
+
+#[tokio::test]
+async fn the_vendors_sdk_lists_the_demo_fleet() {
+    assert_listed(&World::demo(11, 300)).await;
+}
