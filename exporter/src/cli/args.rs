@@ -50,7 +50,7 @@ pub(super) enum Command {
     Serve(ServeArgs),
     /// Try gpuwatch without an account: simulated clouds on this machine, polled by the real collectors
     Demo(DemoArgs),
-    /// Check credentials, permissions, regions and endpoints: what works, what is missing, what to add
+    /// Check every account and API: what works, what is missing, which permission to add
     Check(CheckArgs),
     /// List the GPU instances of the configured clouds, once
     List(ListArgs),
