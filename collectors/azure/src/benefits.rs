@@ -92,9 +92,7 @@ pub(crate) async fn reservations(cx: &Context, arm: &Arm, scope: &Scope) -> Resu
     let rows: Vec<Row> = arm
         .list(cx, RESERVATIONS, "/providers/Microsoft.Capacity/reservations")
         .await?;
-    let mut found: Vec<Commitment> = rows.iter().filter_map(|row| reservation(row, scope)).collect();
-    unique(&mut found);
-    Ok(found)
+    Ok(unique(rows.iter().filter_map(|row| reservation(row, scope)).collect()))
 }
 
 /// Active savings plans that the identity may see. A cloud without the service
@@ -108,9 +106,7 @@ pub(crate) async fn savings_plans(cx: &Context, arm: &Arm, scope: &Scope) -> Res
         Err(error) if is_absent(&error) => return Ok(Vec::new()),
         result => result?,
     };
-    let mut found: Vec<Commitment> = rows.iter().filter_map(|row| savings_plan(row, scope)).collect();
-    unique(&mut found);
-    Ok(found)
+    Ok(unique(rows.iter().filter_map(|row| savings_plan(row, scope)).collect()))
 }
 
 fn is_absent(error: &CollectError) -> bool {
@@ -248,9 +244,10 @@ pub(crate) fn blank(scope: &Scope, id: &str) -> Commitment {
 }
 
 /// Each commitment once: pages may repeat rows.
-fn unique(commitments: &mut Vec<Commitment>) {
+pub(crate) fn unique(mut commitments: Vec<Commitment>) -> Vec<Commitment> {
     commitments.sort_by(|a, b| a.id.cmp(&b.id));
     commitments.dedup_by(|a, b| a.id == b.id);
+    commitments
 }
 
 #[cfg(test)]

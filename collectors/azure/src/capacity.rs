@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::{
     arm::{Arm, Listing, path_of},
-    benefits::blank,
+    benefits::{blank, unique},
     errors, sizes,
     vm::{region_of, time},
 };
@@ -141,10 +141,13 @@ async fn subscription(cx: &Context, arm: &Arm, scope: &Scope) -> Result<ByRegion
         "/subscriptions/{}/providers/Microsoft.Compute/capacityReservationGroups",
         scope.account.id
     );
-    let groups: Vec<Group> = match arm.list(cx, GROUPS, &path).await {
+    let mut groups: Vec<Group> = match arm.list(cx, GROUPS, &path).await {
         Err(error) if errors::is_unused(&error) => return Ok(ByRegion::new()),
         result => result?,
     };
+    // Pages may repeat rows.
+    groups.sort_by_key(|group| group.id.to_lowercase());
+    groups.dedup_by_key(|group| group.id.to_lowercase());
     let mut found = ByRegion::new();
     for some in groups.chunks(AT_ONCE) {
         let mut asked = Vec::with_capacity(some.len());
@@ -189,7 +192,7 @@ async fn of_group(cx: &Context, arm: &Arm, scope: &Scope, group: &Group) -> Resu
     let region = region_of(&group.location);
     let active = members.iter().filter(|member| is_active(member));
     let commitments = active.map(|member| commitment(member, use_of(&member.name), scope, &region));
-    Ok(commitments.collect())
+    Ok(unique(commitments.collect()))
 }
 
 fn is_active(member: &Member) -> bool {
