@@ -56,7 +56,7 @@ pub(crate) fn allocate(fleet: &mut Fleet) {
             let Some(instance) = fleet.instances.get_mut(*index) else {
                 return false;
             };
-            if used >= units || !is_in(&commitment.scope, instance) {
+            if used >= units || !is_in(&commitment.scope, instance) || !runs_on(&commitment.platform, instance) {
                 return true;
             }
             used += 1;
@@ -74,10 +74,17 @@ fn is_payable(instance: &Instance) -> bool {
     instance.provider == Provider::Aliyun
         && instance.state == State::Running
         && instance.billing.mode == BillingMode::OnDemand
+        // On a dedicated host it is the host that is paid for.
+        && instance.tenancy.is_empty()
 }
 
 fn is_reserved_instance(commitment: &Commitment) -> bool {
     commitment.provider == Provider::Aliyun && commitment.kind == CommitmentKind::ReservedInstance
+}
+
+/// Whether the operating system is the one that was reserved; unknown ones fit.
+fn runs_on(platform: &str, instance: &Instance) -> bool {
+    platform.is_empty() || instance.platform.is_empty() || instance.platform.eq_ignore_ascii_case(platform)
 }
 
 fn is_in(scope: &CommitmentScope, instance: &Instance) -> bool {

@@ -120,34 +120,41 @@ impl Client {
         let url = origin.url(&format!("/?{query}"))?;
         let host = origin.host_header();
         cx.call(action.call, || {
-            let request = self.signed(cx, action, &url, &query, &host, keys);
-            async {
+            let ahead = self.ahead.load(Ordering::Relaxed);
+            let request = Self::signed(cx, action, &url, &query, &host, keys, ahead);
+            async move {
                 let answer = http.send(action.call, origin, request?).await?;
                 if !answer.is_success() {
                     let error = errors::classify(action.call, &answer, cx.now());
                     if errors::is_permitted_dry_run(&error) {
                         return Ok(answer);
                     }
-                    return Err(self.correct_clock(error, &answer, cx.now()));
+                    return Err(self.correct_clock(error, &answer, cx.now(), ahead));
                 }
                 // Read here, so that a garbled answer is asked for again.
                 answer.json::<serde::de::IgnoredAny>(action.call)?;
+                if action.product == Product::Bss
+                    && let Some(error) = errors::refusal_within(action.call, &answer)
+                {
+                    return Err(error);
+                }
                 Ok(answer)
             }
         })
         .await
     }
 
+    #[allow(clippy::too_many_arguments, reason = "what a request is made of")]
     fn signed(
-        &self,
         cx: &Context,
         action: Action,
         url: &url::Url,
         query: &str,
         host: &str,
         keys: &Keys,
+        ahead: i64,
     ) -> Result<Request, CollectError> {
-        let ahead = SignedDuration::from_secs(self.ahead.load(Ordering::Relaxed));
+        let ahead = SignedDuration::from_secs(ahead);
         let date = cx.now().checked_add(ahead).unwrap_or_else(|_| cx.now());
         let unsigned = Unsigned {
             method: "POST",
@@ -171,7 +178,7 @@ impl Client {
     /// When a call was refused for its date, the answer's own date tells how
     /// far this machine's clock is off; the next attempt takes that into
     /// account, once.
-    fn correct_clock(&self, error: CollectError, answer: &Answer, now: Timestamp) -> CollectError {
+    fn correct_clock(&self, error: CollectError, answer: &Answer, now: Timestamp, signed_with: i64) -> CollectError {
         if !errors::is_skewed(&error) {
             return error;
         }
@@ -180,8 +187,10 @@ impl Client {
             .and_then(|text| rfc2822::DateTimeParser::new().parse_timestamp(text).ok());
         let Some(theirs) = theirs else { return error };
         let ahead = theirs.duration_since(now);
-        let known = SignedDuration::from_secs(self.ahead.swap(ahead.as_secs(), Ordering::Relaxed));
-        let is_news = (ahead - known).abs() > SKEW_WORTH_CORRECTING;
+        self.ahead.store(ahead.as_secs(), Ordering::Relaxed);
+        // Compared with what this attempt was dated by: another call may have
+        // found out in the meantime.
+        let is_news = (ahead - SignedDuration::from_secs(signed_with)).abs() > SKEW_WORTH_CORRECTING;
         if is_news {
             tracing::warn!(
                 seconds = ahead.as_secs(),

@@ -10,7 +10,7 @@ use crate::{
     account::Account,
     client::{Action, parameters},
     hosts::Product,
-    loose,
+    loose, numbered,
     shapes::{self, Shapes, Stated},
 };
 
@@ -31,7 +31,6 @@ const DESCRIBE_CAPACITY_RESERVATIONS: Action = Action::new(
 );
 
 const PAGE_SIZE: &str = "100";
-const PAGE_ROWS: u64 = 100;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -61,6 +60,8 @@ struct Reserved {
     #[serde(default, deserialize_with = "loose::text")]
     zone_id: String,
     #[serde(default, deserialize_with = "loose::text")]
+    platform: String,
+    #[serde(default, deserialize_with = "loose::text")]
     offering_type: String,
     #[serde(default, deserialize_with = "loose::text")]
     start_time: String,
@@ -81,23 +82,16 @@ pub(crate) async fn reserved_instances(
     shapes: &Shapes,
 ) -> Result<Vec<Commitment>, CollectError> {
     let region: &str = &scope.region;
-    let fetch = |token: Option<String>| async move {
-        let number: u64 = token.as_deref().and_then(|token| token.parse().ok()).unwrap_or(1);
+    let fetch = |number: u64| async move {
         let mut asked = parameters(&[("RegionId", region), ("PageSize", PAGE_SIZE), ("Status.1", "Active")]);
         asked.insert("PageNumber".into(), number.to_string());
         let page: ReservedPage = account.call(cx, DESCRIBE_RESERVED_INSTANCES, region, &asked).await?;
-        let rows = page.reserved_instances.unwrap_or_default().rows;
-        let total = loose::units(page.total_count).map_or(0, u64::from);
-        // A page that is not full is the last, whatever the total says.
-        let more = number.saturating_mul(PAGE_ROWS) < total && rows.total() > 0;
-        let next = more.then(|| number.saturating_add(1).to_string());
-        Ok((vec![rows], next))
+        let total = loose::units(page.total_count).map(u64::from);
+        Ok((page.reserved_instances.unwrap_or_default().rows, total))
     };
-    let pages: Vec<Rows<Reserved>> = read_rows(DESCRIBE_RESERVED_INSTANCES.call, fetch).await?;
-    cx.skip("malformed", pages.iter().map(|page| page.bad).sum());
-    let rows: Vec<Reserved> = pages
+    let rows = numbered::read(cx, DESCRIBE_RESERVED_INSTANCES.call, |row: &Reserved| &row.id, fetch).await?;
+    let rows: Vec<Reserved> = rows
         .into_iter()
-        .flat_map(|page| page.good)
         .filter(|row| matches!(row.status.as_str(), "Active" | ""))
         .filter(|row| is_accelerated(&row.instance_type))
         .collect();
@@ -117,6 +111,7 @@ pub(crate) async fn reserved_instances(
             gpus_per_unit: gpus(&row.instance_type),
             starts: loose::utc(&row.start_time),
             expires: loose::utc(&row.expired_time),
+            platform: row.platform.to_lowercase().as_str().into(),
             detail: row.offering_type.as_str().into(),
             ..blank(scope, &row.id)
         }
@@ -272,9 +267,13 @@ async fn pools<P: PoolPage>(
             .collect();
         let several = accelerated.len() > 1;
         for resource in accelerated {
-            // One commitment has one type: a pool of several is several.
+            // One commitment has one type and one zone: a pool of several is
+            // several, and only then has an id of more than the pool's.
             let id = if several {
-                format!("{}/{}", pool.private_pool_options_id, resource.instance_type)
+                format!(
+                    "{}/{}/{}",
+                    pool.private_pool_options_id, resource.zone_id, resource.instance_type
+                )
             } else {
                 pool.private_pool_options_id.clone()
             };

@@ -161,7 +161,9 @@ async fn regions(cx: &Context, options: &AliyunOptions, account: &Account) -> Re
         .iter()
         .filter_map(|region| Some((Text::from(region.region_id.as_str()), region.region_endpoint.clone()?)))
         .collect();
-    account.set_endpoints(endpoints);
+    if failure.is_none() {
+        account.set_endpoints(endpoints);
+    }
     let included = |region: &&str| !region.is_empty() && !options.exclude_regions.iter().any(|other| other == region);
     let mut regions: Vec<Text> = match (&options.regions, failure) {
         (Some(listed), None) => listed

@@ -22,6 +22,31 @@ struct Body {
     request_id: Option<String>,
 }
 
+/// A refusal inside an answer with a status of success, as the billing product
+/// gives them.
+pub(crate) fn refusal_within(call: Call, answer: &Answer) -> Option<CollectError> {
+    #[derive(Deserialize)]
+    struct Refusal {
+        #[serde(rename = "Success", default)]
+        success: Option<bool>,
+        #[serde(rename = "Code", default)]
+        code: Option<String>,
+        #[serde(rename = "Message", default)]
+        message: Option<String>,
+    }
+    let refusal: Refusal = serde_json::from_slice(&answer.body).ok()?;
+    if refusal.success != Some(false) {
+        return None;
+    }
+    let code = refusal.code.unwrap_or_default();
+    Some(by_code(
+        call,
+        &code,
+        &said(&code, refusal.message.as_deref()),
+        answer.status,
+    ))
+}
+
 /// Classifies an answer that is not a success.
 pub(crate) fn classify(call: Call, answer: &Answer, now: Timestamp) -> CollectError {
     let body: Body = serde_json::from_slice(&answer.body).unwrap_or_default();
@@ -40,8 +65,8 @@ pub(crate) fn classify(call: Call, answer: &Answer, now: Timestamp) -> CollectEr
     with_hint(by_code(call, &code, &said, answer.status), answer, now)
 }
 
-/// An error by its code, also for those that come with a status of success.
-pub(crate) fn by_code(call: Call, code: &str, said: &str, status: u16) -> CollectError {
+/// An error by its code.
+fn by_code(call: Call, code: &str, said: &str, status: u16) -> CollectError {
     let title = call.title();
     let error = match code {
         code if code.starts_with("Throttling") || code == "ServiceUnavailable" => {

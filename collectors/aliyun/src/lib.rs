@@ -19,6 +19,7 @@ mod errors;
 mod hosts;
 mod instances;
 mod loose;
+mod numbered;
 mod options;
 mod record;
 mod savings_plans;

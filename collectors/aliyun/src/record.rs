@@ -1,6 +1,7 @@
 //! Reads one instance of `DescribeInstances`.
 
 use gpuwatch_collector_core::{Interner, Scope, TagRules};
+use gpuwatch_collector_rest::Rows;
 use gpuwatch_inventory::{Billing, BillingMode, Instance, Kind, Provider, State, Text};
 use serde::Deserialize;
 
@@ -53,8 +54,9 @@ pub(crate) struct Record {
 
 #[derive(Debug, Deserialize, Default)]
 struct TagList {
+    /// A tag that cannot be read costs itself, not the instance.
     #[serde(rename = "Tag", default)]
-    tag: Option<Vec<Tag>>,
+    tag: Rows<Tag>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -116,7 +118,7 @@ impl Record {
         let pairs: Vec<(&str, &str)> = self
             .tags
             .iter()
-            .flat_map(|list| list.tag.iter().flatten())
+            .flat_map(|list| &list.tag.good)
             .map(|tag| (tag.key.as_str(), tag.value.as_str()))
             .collect();
         let ownership = tags::read(rules, &pairs, interner);
@@ -175,8 +177,7 @@ impl Record {
             // A subscription is paid for whatever the machine does, and only
             // the economical mode ends the charge of the others.
             "Stopped" if !self.is_prepaid() && self.stopped_mode == "StopCharging" => State::Stopped,
-            "Stopped" if self.is_prepaid() || !self.stopped_mode.is_empty() => State::StoppedBilled,
-            "Stopped" => State::Stopped,
+            "Stopped" => State::StoppedBilled,
             _ => State::Unknown,
         }
     }

@@ -1,6 +1,6 @@
 //! Savings plans: commitments of money, from the billing product.
 
-use gpuwatch_collector_core::{Call, CollectError, Context, Reason, Scope, read_rows};
+use gpuwatch_collector_core::{Call, CollectError, Context, Reason, Scope};
 use gpuwatch_collector_rest::Rows;
 use gpuwatch_inventory::{Commitment, CommitmentKind, CommitmentScope, Currency, Money};
 use serde::Deserialize;
@@ -10,9 +10,8 @@ use crate::{
     account::Account,
     client::{Action, parameters},
     commitments::{blank, unique},
-    errors,
     hosts::Product,
-    loose,
+    loose, numbered,
 };
 
 const QUERY_SAVINGS_PLANS: Action = Action::new(
@@ -22,18 +21,11 @@ const QUERY_SAVINGS_PLANS: Action = Action::new(
 );
 
 const PAGE_SIZE: &str = "100";
-const PAGE_ROWS: u64 = 100;
 
-/// An answer of the billing product: refusals come with a status of success.
+/// An answer of the billing product.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Page {
-    #[serde(default)]
-    success: Option<bool>,
-    #[serde(default, deserialize_with = "loose::text")]
-    code: String,
-    #[serde(default, deserialize_with = "loose::text")]
-    message: String,
     #[serde(default)]
     data: Option<Data>,
 }
@@ -67,7 +59,8 @@ impl Data {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Plan {
-    instance_id: String,
+    #[serde(rename = "InstanceId")]
+    id: String,
     #[serde(default, deserialize_with = "loose::text")]
     savings_type: String,
     #[serde(default, deserialize_with = "loose::text")]
@@ -97,35 +90,24 @@ pub(crate) async fn savings_plans(
     account: &Account,
     scope: &Scope,
 ) -> Result<Vec<Commitment>, CollectError> {
-    let fetch = |token: Option<String>| async move {
-        let number: u64 = token.as_deref().and_then(|token| token.parse().ok()).unwrap_or(1);
+    let fetch = |number: u64| async move {
         let mut asked = parameters(&[("PageSize", PAGE_SIZE), ("Status", "NORMAL")]);
         asked.insert("PageNum".into(), number.to_string());
         let page: Page = account.call(cx, QUERY_SAVINGS_PLANS, "", &asked).await?;
-        if page.success == Some(false) {
-            let error = errors::by_code(QUERY_SAVINGS_PLANS.call, &page.code, &page.message, 200);
-            cx.call_failed(QUERY_SAVINGS_PLANS.call, &error);
-            return Err(error);
-        }
         let data = page.data.unwrap_or_default();
-        let rows = data.rows(QUERY_SAVINGS_PLANS.call)?;
-        let total = loose::units(data.total_count).map_or(0, u64::from);
-        let more = number.saturating_mul(PAGE_ROWS) < total && rows.total() > 0;
-        let next = more.then(|| number.saturating_add(1).to_string());
-        Ok((vec![rows], next))
+        let total = loose::units(data.total_count).map(u64::from);
+        Ok((data.rows(QUERY_SAVINGS_PLANS.call)?, total))
     };
-    let pages: Vec<Rows<Plan>> = read_rows(QUERY_SAVINGS_PLANS.call, fetch).await?;
-    cx.skip("malformed", pages.iter().map(|page| page.bad).sum());
-    let active = pages
+    let plans = numbered::read(cx, QUERY_SAVINGS_PLANS.call, |plan: &Plan| &plan.id, fetch).await?;
+    let active = plans
         .into_iter()
-        .flat_map(|page| page.good)
         .filter(|plan| matches!(plan.status.as_str(), "NORMAL" | "LIMIT" | ""));
     Ok(unique(active.map(|plan| commitment(&plan, scope))))
 }
 
 fn commitment(plan: &Plan, scope: &Scope) -> Commitment {
     let is_regional = !plan.region.is_empty() && !plan.region.eq_ignore_ascii_case("all");
-    let blank = blank(scope, &plan.instance_id);
+    let blank = blank(scope, &plan.id);
     Commitment {
         kind: CommitmentKind::SavingsPlan,
         region: if is_regional {

@@ -81,10 +81,11 @@ fn expected(kind: FaultKind, pages: bool) -> Option<Reason> {
 }
 
 fn limit(kind: FaultKind) -> Duration {
-    if kind == FaultKind::Hang {
-        Duration::from_secs(2)
-    } else {
-        PATIENT
+    match kind {
+        FaultKind::Hang => Duration::from_secs(2),
+        // It takes two hundred empty pages to call a listing endless.
+        FaultKind::EndlessToken => Duration::from_mins(5),
+        _ => PATIENT,
     }
 }
 

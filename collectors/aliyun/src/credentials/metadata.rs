@@ -57,6 +57,7 @@ pub(crate) async fn session(
         cx,
         http: client.http()?,
         origin: Origin::metadata(settings.url.unwrap_or(SERVICE))?,
+        tokens_only: settings.tokens_only,
     };
     let token = service.token().await;
     if token.is_none() && settings.tokens_only {
@@ -120,6 +121,7 @@ struct Service<'a> {
     cx: &'a Context,
     http: &'a Http,
     origin: Origin,
+    tokens_only: bool,
 }
 
 impl Service<'_> {
@@ -144,6 +146,7 @@ impl Service<'_> {
         let with_token = request.clone().secret_header(name, token).ok()?;
         match self.send(KEYS, with_token).await {
             Some(answer) if answer.is_success() => Some(answer),
+            refused if self.tokens_only => refused,
             _ => self.send(KEYS, request).await,
         }
     }
