@@ -7,7 +7,10 @@ azure-mgmt-compute, so whatever this prints is what those clients understand of
 the answers.
 """
 
+import csv
+import fractions
 import json
+import pathlib
 import re
 import sys
 import time
@@ -33,18 +36,12 @@ STATES = {
     "deallocated": "stopped",
 }
 
-# What no API of Azure tells, or tells wrongly: accelerators of a size.
+# What no API of Azure tells, or tells wrongly: accelerators of the sizes that
+# are known.
+CATALOGUE = pathlib.Path(__file__).resolve().parents[2] / "inventory" / "catalog" / "azure_vm_sizes.csv"
 GPUS = {
-    "standard_nd96isr_h100_v5": 8,
-    "standard_nc24ads_a100_v4": 1,
-    "standard_nc48ads_a100_v4": 2,
-    "standard_nc4as_t4_v3": 1,
-    "standard_nc64as_t4_v3": 4,
-    "standard_nv6ads_a10_v5": 1 / 6,
-    "standard_nv18ads_a10_v5": 0.5,
-    "standard_nd96isr_mi300x_v5": 8,
-    "standard_nd96isr_h200_v5": 8,
-    "standard_nd128isr_x900_v9": 8,
+    row["instance_type"].lower(): float(fractions.Fraction(row["accelerator_count"]))
+    for row in csv.DictReader(CATALOGUE.open(encoding="utf-8"))
 }
 
 
@@ -111,7 +108,28 @@ def mode(priority):
     return "on_demand" if priority in (None, "", "Regular") else "unknown"
 
 
-def row(subscription, machine, size, state, priority):
+def stated(client, location):
+    """Accelerators by size as the list of SKUs states them."""
+    if location not in STATED:
+        STATED[location] = {
+            sku.name.lower(): float(capability.value)
+            for sku in client.resource_skus.list(filter=f"location eq '{location}'", **options())
+            for capability in sku.capabilities or []
+            if sku.resource_type == "virtualMachines" and capability.name == "GPUs"
+        }
+    return STATED[location]
+
+
+STATED = {}
+
+
+def accelerators(client, location, size):
+    if size.lower() in GPUS:
+        return GPUS[size.lower()]
+    return stated(client, location).get(size.lower())
+
+
+def row(client, subscription, machine, size, state, priority):
     return {
         "account": subscription.lower(),
         "region": machine.location,
@@ -121,7 +139,7 @@ def row(subscription, machine, size, state, priority):
         "instance_type": size,
         "state": state,
         "billing_mode": mode(priority),
-        "gpus": GPUS[size.lower()],
+        "gpus": accelerators(client, machine.location, size),
     }
 
 
@@ -142,7 +160,7 @@ def machines(subscription):
         size = machine.hardware_profile.vm_size
         if has_accelerators(size):
             state = power(views.get(machine.id.lower()))
-            listed.append(row(subscription, machine, size, state, machine.priority))
+            listed.append(row(client, subscription, machine, size, state, machine.priority))
     assert {entry["instance_id"] for entry in listed} == graph_ids(subscription)
     for scale_set in client.virtual_machine_scale_sets.list_all(**options()):
         if scale_set.orchestration_mode == "Flexible" or not has_accelerators(scale_set.sku.name):
@@ -153,7 +171,9 @@ def machines(subscription):
             group, scale_set.name, expand="instanceView", **options()
         )
         for member in members:
-            listed.append(row(subscription, member, member.sku.name, power(member.instance_view), priority))
+            listed.append(
+                row(client, subscription, member, member.sku.name, power(member.instance_view), priority)
+            )
     return listed
 
 

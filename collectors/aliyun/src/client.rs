@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicI64, Ordering},
 };
 
-use gpuwatch_collector_core::{Call, CollectError, Context};
+use gpuwatch_collector_core::{Call, CollectError, Context, Reason};
 use gpuwatch_collector_rest::{Answer, Http, Origin, Request};
 use http::{HeaderName, Method, header};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
@@ -20,6 +20,26 @@ use crate::{
 /// A clock that is off by less than this is not corrected: the service accepts
 /// 15 minutes.
 const SKEW_WORTH_CORRECTING: SignedDuration = SignedDuration::from_mins(1);
+
+/// Part of the time left that a listing waits for a detail: 1 / 4. What does
+/// not answer must not cost the listing as well.
+const SHARE_OF_TIME: u32 = 4;
+
+/// Waits for a detail of a listing, for a part of the time that is left.
+///
+/// # Errors
+/// Those of the detail, and [`Reason::Timeout`] when it takes too long.
+pub(crate) async fn detail<T>(
+    cx: &Context,
+    call: Call,
+    fetch: impl Future<Output = Result<T, CollectError>>,
+) -> Result<T, CollectError> {
+    let limit = cx.remaining() / SHARE_OF_TIME;
+    cx.timeout(limit, fetch).await.unwrap_or_else(|| {
+        let message = format!("{} did not end within {:.1} s", call.title(), limit.as_secs_f64());
+        Err(CollectError::new(Reason::Timeout, message))
+    })
+}
 
 /// An action of the RPC style, and what it needs.
 #[derive(Debug, Clone, Copy)]

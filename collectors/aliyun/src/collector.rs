@@ -15,7 +15,7 @@ use crate::{
     credentials::Environment,
     discover,
     instances::Lister,
-    savings_plans,
+    savings_plans::SavingsPlans,
 };
 
 const INSTANCES: Part = "instances";
@@ -30,6 +30,7 @@ pub struct AliyunCollector {
     base: Arc<Base>,
     accounts: Accounts,
     lister: Lister,
+    savings_plans: SavingsPlans,
 }
 
 impl AliyunCollector {
@@ -38,15 +39,23 @@ impl AliyunCollector {
     /// read here, once.
     #[must_use]
     pub fn new(options: AliyunOptions) -> Self {
-        Self::with_environment(options, Environment::of_process())
+        Self::build(options, Environment::of_process())
     }
 
-    fn with_environment(options: AliyunOptions, environment: Environment) -> Self {
+    /// A collector that knows these environment variables instead of the
+    /// process's own.
+    #[must_use]
+    pub fn with_environment(options: AliyunOptions, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self::build(options, Environment::new(variables))
+    }
+
+    fn build(options: AliyunOptions, environment: Environment) -> Self {
         let options = Arc::new(options);
         Self {
             base: Arc::new(Base::new(Arc::clone(&options), environment)),
             accounts: Accounts::default(),
             lister: Lister::new(options.tag_rules()),
+            savings_plans: SavingsPlans::default(),
             options,
         }
     }
@@ -97,7 +106,7 @@ impl Collector for AliyunCollector {
             (Dataset::Commitments, CAPACITY_RESERVATIONS) => {
                 commitments::capacity_reservations(cx, &account, scope, shapes).await
             }
-            (Dataset::Commitments, SAVINGS_PLANS) => savings_plans::savings_plans(cx, &account, scope).await,
+            (Dataset::Commitments, SAVINGS_PLANS) => self.savings_plans.list(cx, &account, scope).await,
             _ => {
                 return Err(CollectError::new(
                     Reason::Other,

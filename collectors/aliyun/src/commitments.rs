@@ -1,7 +1,9 @@
 //! What was bought ahead in a region: reserved instances, and private pools
 //! of capacity (elasticity assurances and capacity reservations).
 
-use gpuwatch_collector_core::{CollectError, Context, Interner, Scope, read_rows};
+use std::collections::HashSet;
+
+use gpuwatch_collector_core::{CollectError, Context, Interner, Progress, Scope, read_all};
 use gpuwatch_collector_rest::Rows;
 use gpuwatch_inventory::{Commitment, CommitmentKind, CommitmentScope, GpuCount, Provider, Text};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -154,6 +156,30 @@ struct Resource {
     zone_id: String,
 }
 
+/// Private pools that have been read, each once.
+#[derive(Default)]
+struct Pools {
+    pools: Vec<Pool>,
+    seen: HashSet<String>,
+    malformed: u64,
+}
+
+impl Pools {
+    fn take(&mut self, rows: Rows<Pool>) -> Progress {
+        let (records, before) = (rows.total(), self.pools.len());
+        self.malformed += rows.bad;
+        for pool in rows.good {
+            if self.seen.insert(pool.private_pool_options_id.clone()) {
+                self.pools.push(pool);
+            }
+        }
+        Progress {
+            records,
+            new: self.pools.len() - before,
+        }
+    }
+}
+
 /// A page of private pools.
 trait PoolPage: DeserializeOwned + Send {
     fn take(self) -> (Rows<Pool>, Option<String>);
@@ -248,13 +274,12 @@ async fn pools<P: PoolPage>(
         let mut asked = parameters(&[("RegionId", region), ("MaxResults", PAGE_SIZE)]);
         asked.extend(token.map(|token| ("NextToken".to_owned(), token)));
         let page: P = account.call(cx, action, region, &asked).await?;
-        let (rows, next) = page.take();
-        Ok((vec![rows], next))
+        Ok(page.take())
     };
-    let pages: Vec<Rows<Pool>> = read_rows(action.call, fetch).await?;
-    let mut malformed: u64 = pages.iter().map(|page| page.bad).sum();
+    let listing = read_all(action.call, Pools::default, fetch, Pools::take).await?;
+    let mut malformed = listing.malformed;
     let mut found = Vec::new();
-    for pool in pages.into_iter().flat_map(|page| page.good) {
+    for pool in listing.pools {
         if !matches!(pool.status.as_str(), "Active" | "") {
             continue;
         }

@@ -56,16 +56,22 @@ impl From<TemporaryKeys> for Session {
 pub(crate) struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// The process's own.
+    /// The process's own. Variables that are no text are none of these.
     pub(crate) fn of_process() -> Self {
+        let pairs = std::env::vars_os();
+        Self::new(pairs.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))))
+    }
+
+    /// Those of these variables that matter.
+    pub(crate) fn new(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         let relevant =
             |name: &str| name.starts_with("ALIBABA_CLOUD_") || name.starts_with("ALICLOUD_") || name == "HOME";
-        Self(std::env::vars().filter(|(name, _)| relevant(name)).collect())
+        Self(variables.into_iter().filter(|(name, _)| relevant(name)).collect())
     }
 
     #[cfg(test)]
     pub(crate) fn of(pairs: &[(&str, &str)]) -> Self {
-        Self(pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
+        Self::new(pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())))
     }
 
     /// A variable that is set and not empty.

@@ -164,29 +164,22 @@ async fn regions(cx: &Context, options: &AliyunOptions, account: &Account) -> Re
     if failure.is_none() {
         account.set_endpoints(endpoints);
     }
-    let included = |region: &&str| !region.is_empty() && !options.exclude_regions.iter().any(|other| other == region);
-    let mut regions: Vec<Text> = match (&options.regions, failure) {
-        (Some(listed), None) => listed
-            .iter()
-            .map(String::as_str)
-            .filter(included)
-            .map(Text::from)
-            .collect(),
+    let name = |text: &str| text.trim().to_ascii_lowercase();
+    let excluded: HashSet<String> = options.exclude_regions.iter().map(|region| name(region)).collect();
+    let wanted: Vec<String> = match (&options.regions, failure) {
+        (Some(listed), None) => listed.iter().map(|region| name(region)).collect(),
         // Without any answer nothing shows that the credentials work.
-        (Some(listed), Some(error)) if error.reason == Reason::Permission => listed
-            .iter()
-            .map(String::as_str)
-            .filter(included)
-            .map(Text::from)
-            .collect(),
+        (Some(listed), Some(error)) if error.reason == Reason::Permission => {
+            listed.iter().map(|region| name(region)).collect()
+        }
         (_, Some(error)) => return Err(error),
-        (None, None) => seen
-            .iter()
-            .map(|region| region.region_id.as_str())
-            .filter(included)
-            .map(Text::from)
-            .collect(),
+        (None, None) => seen.into_iter().map(|region| region.region_id).collect(),
     };
+    let mut regions: Vec<Text> = wanted
+        .iter()
+        .filter(|region| !region.is_empty() && !excluded.contains(*region))
+        .map(|region| Text::from(region.as_str()))
+        .collect();
     regions.sort();
     regions.dedup();
     if regions.is_empty() {

@@ -88,6 +88,14 @@ fn by_code(call: Call, code: &str, said: &str, status: u16) -> CollectError {
         code if is_expired_token(code) => {
             CollectError::new(Reason::Credentials, format!("{title}: the session has ended: {said}"))
         }
+        code if code.starts_with("AuthenticationFail.OIDCToken") => CollectError::new(
+            Reason::Credentials,
+            format!("{title}: {said}; is the token of ALIBABA_CLOUD_OIDC_TOKEN_FILE still renewed by the cluster?"),
+        ),
+        "EntityNotExist.OIDCProvider" => CollectError::new(
+            Reason::Permission,
+            format!("{title}: {said}; is ALIBABA_CLOUD_OIDC_PROVIDER_ARN an identity provider of the role's account?"),
+        ),
         "NotApplicable" => CollectError::new(
             Reason::NotEnabled,
             format!("{title}: {said}; is `site` (china or international) that of the account?"),
@@ -163,6 +171,11 @@ pub(crate) fn is_refused_key(error: &CollectError) -> bool {
 /// Whether the machine's clock may be off.
 pub(crate) fn is_skewed(error: &CollectError) -> bool {
     error.code.as_deref() == Some("InvalidTimeStamp.Expired")
+}
+
+/// Whether the billing product serves this account at its other site.
+pub(crate) fn is_of_other_site(error: &CollectError) -> bool {
+    error.code.as_deref() == Some("NotApplicable")
 }
 
 fn is_expired_token(code: &str) -> bool {

@@ -1,7 +1,10 @@
 //! Lists the instances of a region.
 
-use std::collections::HashSet;
-use std::sync::Mutex;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Mutex,
+    time::Duration,
+};
 
 use gpuwatch_collector_core::{CollectError, Context, Interner, Progress, Reason, Scope, TagRules, lock, read_all};
 use gpuwatch_collector_rest::Rows;
@@ -22,6 +25,10 @@ const DESCRIBE_INSTANCES: Action = Action::new(Product::Ecs, "DescribeInstances"
 /// Largest page there is; the service's default is 10.
 const PAGE_SIZE: &str = "100";
 
+/// How long a region is believed to be empty without asking again whether it
+/// may be seen: permissions are withdrawn, too.
+const BELIEVED: Duration = Duration::from_hours(1);
+
 #[derive(Deserialize)]
 struct Page {
     #[serde(rename = "NextToken", default)]
@@ -40,8 +47,9 @@ struct InstanceList {
 pub(crate) struct Lister {
     rules: TagRules,
     shapes: Shapes,
-    /// Account and region where an empty list was found to be the truth.
-    empty: Mutex<HashSet<(Text, Text)>>,
+    /// Account and region where an empty list was found to be the truth, with
+    /// the monotonic time of that.
+    empty: Mutex<HashMap<(Text, Text), Duration>>,
 }
 
 #[derive(Default)]
@@ -116,9 +124,9 @@ impl Lister {
         let place = (scope.account.id.clone(), scope.region.clone());
         if listing.rows > 0 {
             lock(&self.empty).remove(&place);
-        } else if !lock(&self.empty).contains(&place) {
+        } else if !self.is_known_to_be_empty(cx, &place) {
             self.probe(cx, account, region).await?;
-            lock(&self.empty).insert(place);
+            lock(&self.empty).insert(place, cx.monotonic());
         }
         let types: HashSet<Text> = listing
             .records
@@ -132,6 +140,12 @@ impl Lister {
             record.read(scope, &self.rules, facts, &mut interner)
         });
         Ok(instances.collect())
+    }
+
+    fn is_known_to_be_empty(&self, cx: &Context, place: &(Text, Text)) -> bool {
+        lock(&self.empty)
+            .get(place)
+            .is_some_and(|at| cx.monotonic().saturating_sub(*at) < BELIEVED)
     }
 
     /// Tells an empty region from one that the identity may not see: without

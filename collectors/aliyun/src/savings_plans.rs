@@ -1,8 +1,10 @@
 //! Savings plans: commitments of money, from the billing product.
 
-use gpuwatch_collector_core::{Call, CollectError, Context, Reason, Scope};
+use std::{collections::HashMap, sync::Mutex, time::Duration};
+
+use gpuwatch_collector_core::{Call, CollectError, Context, Reason, Scope, lock};
 use gpuwatch_collector_rest::Rows;
-use gpuwatch_inventory::{Commitment, CommitmentKind, CommitmentScope, Currency, Money};
+use gpuwatch_inventory::{Commitment, CommitmentKind, CommitmentScope, Currency, Money, Text};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -10,6 +12,7 @@ use crate::{
     account::Account,
     client::{Action, parameters},
     commitments::{blank, unique},
+    errors,
     hosts::Product,
     loose, numbered,
 };
@@ -81,15 +84,50 @@ struct Plan {
     status: String,
 }
 
-/// Active savings plans of an account.
-///
-/// # Errors
-/// When the listing is not complete.
-pub(crate) async fn savings_plans(
-    cx: &Context,
-    account: &Account,
-    scope: &Scope,
-) -> Result<Vec<Commitment>, CollectError> {
+/// How long an account is not asked about at a site that has refused it: the
+/// vendor blocks accounts that go on.
+const QUIET: Duration = Duration::from_hours(24);
+
+/// Lists savings plans, and knows the accounts that the site does not have.
+#[derive(Default)]
+pub(crate) struct SavingsPlans {
+    refused: Mutex<HashMap<Text, (Duration, CollectError)>>,
+}
+
+impl SavingsPlans {
+    /// Active savings plans of an account.
+    ///
+    /// # Errors
+    /// When the listing is not complete, and when the account is known to be
+    /// one of the other site.
+    pub(crate) async fn list(
+        &self,
+        cx: &Context,
+        account: &Account,
+        scope: &Scope,
+    ) -> Result<Vec<Commitment>, CollectError> {
+        let id = &scope.account.id;
+        if let Some((at, error)) = lock(&self.refused).get(id)
+            && cx.monotonic().saturating_sub(*at) < QUIET
+        {
+            // Made anew, so that it is counted for this run too.
+            let known = CollectError::new(error.reason, error.message.clone());
+            return Err(known.code(error.code.clone().unwrap_or_default()));
+        }
+        let listed = savings_plans(cx, account, scope).await;
+        match &listed {
+            Err(error) if errors::is_of_other_site(error) => {
+                lock(&self.refused).insert(id.clone(), (cx.monotonic(), error.clone()));
+            }
+            _ => {
+                lock(&self.refused).remove(id);
+            }
+        }
+        listed
+    }
+}
+
+async fn savings_plans(cx: &Context, account: &Account, scope: &Scope) -> Result<Vec<Commitment>, CollectError> {
     let fetch = |number: u64| async move {
         let mut asked = parameters(&[("PageSize", PAGE_SIZE), ("Status", "NORMAL")]);
         asked.insert("PageNum".into(), number.to_string());

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::{
     account::Account,
-    client::{Action, Parameters, parameters},
+    client::{Action, Parameters, detail, parameters},
     hosts::Product,
     loose,
 };
@@ -177,7 +177,7 @@ impl Shapes {
             wanted.iter().filter(is_missing).cloned().collect()
         };
         for batch in missing.chunks(TYPES_PER_CALL) {
-            match describe(cx, account, region, batch).await {
+            match detail(cx, DESCRIBE_INSTANCE_TYPES.call, describe(cx, account, region, batch)).await {
                 Ok(found) => {
                     let mut kept = lock(&self.kept);
                     for name in batch {

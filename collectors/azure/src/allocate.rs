@@ -3,18 +3,20 @@
 //! Billing decides this per hour, and no field of the API says it. A
 //! reservation of n is matched to n running machines of its size and region
 //! that its scope reaches, the oldest first. The result is labelled estimated
-//! and errs to the low side: size flexibility is not followed.
+//! and errs to the low side: size flexibility is not followed. Where the
+//! machines in a reservation's scope are not all known, how much of it is used
+//! stays unknown.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use gpuwatch_collector_core::Fleet;
 use gpuwatch_inventory::{Billing, BillingMode, Commitment, CommitmentKind, Instance, Provider, State, Text};
 
-use crate::benefits::SHARED;
+use crate::benefits::{SHARED, subscription_of};
 
 /// Allocates over the whole fleet. The result does not depend on the order of
-/// its records.
-pub(crate) fn allocate(fleet: &mut Fleet) {
+/// its records. `is_polled` tells of which subscriptions the machines are known.
+pub(crate) fn allocate(fleet: &mut Fleet, is_polled: impl Fn(&str) -> bool) {
     // By region and lower-case size.
     let mut free: BTreeMap<(Text, String), Vec<usize>> = BTreeMap::new();
     for (at, instance) in fleet.instances.iter().enumerate().filter(|(_, i)| is_payable(i)) {
@@ -41,7 +43,9 @@ pub(crate) fn allocate(fleet: &mut Fleet) {
         let Some(commitment) = fleet.commitments.get_mut(at) else {
             continue;
         };
-        let Some(units) = commitment.units else { continue };
+        let Some(units) = commitment.units.filter(|_| is_known(commitment, &is_polled)) else {
+            continue;
+        };
         let key = (commitment.region.clone(), commitment.instance_type.to_lowercase());
         let candidates = free.entry(key).or_default();
         let mut used = 0;
@@ -87,7 +91,20 @@ fn reaches(commitment: &Commitment, instance: &Instance) -> bool {
             .strip_prefix(scope)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
         // Which subscriptions a management group has is not known here.
-        None => commitment.detail.eq_ignore_ascii_case(SHARED) || commitment.detail.is_empty(),
+        None => is_shared(commitment),
+    }
+}
+
+fn is_shared(commitment: &Commitment) -> bool {
+    commitment.detail.eq_ignore_ascii_case(SHARED) || commitment.detail.is_empty()
+}
+
+/// Whether the machines that a reservation can pay for are known.
+fn is_known(commitment: &Commitment, is_polled: impl Fn(&str) -> bool) -> bool {
+    match single_scope(commitment) {
+        Some(scope) => subscription_of(scope).is_some_and(|subscription| is_polled(&subscription)),
+        // A management group, or a single scope that is not named.
+        None => is_shared(commitment),
     }
 }
 
@@ -166,7 +183,7 @@ mod tests {
     #[test]
     fn a_reservation_of_n_marks_exactly_n_machines_in_its_scope() {
         let mut fleet = fleet();
-        allocate(&mut fleet);
+        allocate(&mut fleet, |_| true);
         assert_eq!(covered(&fleet), ["new", "old", "other"]);
         assert_eq!(fleet.commitments[0].used_units, Some(2));
         assert_eq!(fleet.commitments[1].used_units, Some(1));
@@ -175,9 +192,20 @@ mod tests {
     #[test]
     fn another_subscriptions_reservation_does_not_reach() {
         let mut fleet = fleet();
-        fleet.commitments = vec![reservation("c", 5, "/subscriptions/s")];
-        allocate(&mut fleet);
+        fleet.commitments = vec![reservation("c", 5, "/subscriptions/s3")];
+        allocate(&mut fleet, |_| true);
         assert_eq!((covered(&fleet).len(), fleet.commitments[0].used_units), (0, Some(0)));
+    }
+
+    #[test]
+    fn what_a_scope_out_of_sight_uses_is_unknown() {
+        for detail in ["Single", "ManagementGroup", "/subscriptions/s9", "/nonsense"] {
+            let mut fleet = fleet();
+            fleet.commitments = vec![reservation("c", 5, detail)];
+            allocate(&mut fleet, |subscription| subscription != "s9");
+            let used = fleet.commitments[0].used_units;
+            assert_eq!((covered(&fleet).len(), used), (0, None), "{detail}");
+        }
     }
 
     #[test]
@@ -185,8 +213,8 @@ mod tests {
         let (mut first, mut second) = (fleet(), fleet());
         second.instances.reverse();
         second.commitments.reverse();
-        allocate(&mut first);
-        allocate(&mut second);
+        allocate(&mut first, |_| true);
+        allocate(&mut second, |_| true);
         assert_eq!(covered(&first), covered(&second));
     }
 }

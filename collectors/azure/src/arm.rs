@@ -4,9 +4,10 @@ use std::{
     collections::HashMap,
     fmt::Write as _,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
-use gpuwatch_collector_core::{Call, CollectError, Context, lock, read_rows};
+use gpuwatch_collector_core::{Call, CollectError, Context, Progress, Reason, lock, read_all};
 use gpuwatch_collector_rest::{Answer, ExposeSecret as _, Origin, Request, Rows};
 use http::{Method, header};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -43,6 +44,8 @@ pub(crate) struct Arm {
     credentials: Credentials,
     /// Position among a call's versions that this cloud is known to have.
     versions: Mutex<HashMap<Call, usize>>,
+    /// Monotonic time until which a service's quota is used up.
+    exhausted: Mutex<HashMap<&'static str, Duration>>,
 }
 
 impl Arm {
@@ -52,6 +55,7 @@ impl Arm {
             credentials: Credentials::new(options, Arc::clone(&environment), variables),
             environment,
             versions: Mutex::default(),
+            exhausted: Mutex::default(),
         }
     }
 
@@ -72,14 +76,27 @@ impl Arm {
                     self.exchange(cx, listing.call, origin, get(origin.link(&link)?))
                         .await?
                 }
-                None => self.get_versioned(cx, listing, origin, path).await?,
+                None => {
+                    self.versioned(listing, |version| {
+                        let request = origin.url(&with_version(path, version)).map(get);
+                        async move { self.exchange(cx, listing.call, origin, request?).await }
+                    })
+                    .await?
+                }
             };
             let page: Page<T> = answer.json(listing.call)?;
-            Ok((vec![page.value], page.next_link))
+            Ok((page.value, page.next_link))
         };
-        let pages: Vec<Rows<T>> = read_rows(listing.call, fetch).await?;
-        cx.skip("malformed", pages.iter().map(|page| page.bad).sum());
-        Ok(pages.into_iter().flat_map(|page| page.good).collect())
+        let begin = || (Vec::new(), 0);
+        let (rows, bad) = read_all(listing.call, begin, fetch, |(rows, bad), page: Rows<T>| {
+            let records = page.total();
+            *bad += page.bad;
+            rows.extend(page.good);
+            Progress::all_new(records)
+        })
+        .await?;
+        cx.skip("malformed", bad);
+        Ok(rows)
     }
 
     /// One resource.
@@ -92,8 +109,13 @@ impl Arm {
         listing: Listing,
         path: &str,
     ) -> Result<T, CollectError> {
-        let origin = self.environment.manager()?;
-        self.get_versioned(cx, listing, &origin, path).await?.json(listing.call)
+        let origin = &self.environment.manager()?;
+        self.versioned(listing, |version| {
+            let request = origin.url(&with_version(path, version)).map(get);
+            async move { self.exchange(cx, listing.call, origin, request?).await }
+        })
+        .await?
+        .json(listing.call)
     }
 
     /// A request with a body of JSON.
@@ -107,54 +129,53 @@ impl Arm {
         path: &str,
         body: &serde_json::Value,
     ) -> Result<T, CollectError> {
-        let origin = self.environment.manager()?;
-        let mut request = Request::new(Method::POST, origin.url(&self.versioned(listing, path))?)
-            .header(header::CONTENT_TYPE, "application/json")?;
-        request.body = body.to_string().into();
-        self.exchange(cx, listing.call, &origin, request)
-            .await?
-            .json(listing.call)
+        let origin = &self.environment.manager()?;
+        self.versioned(listing, |version| {
+            let request = origin.url(&with_version(path, version)).and_then(|url| {
+                let mut request = Request::new(Method::POST, url).header(header::CONTENT_TYPE, "application/json")?;
+                request.body = body.to_string().into();
+                Ok(request)
+            });
+            async move { self.exchange(cx, listing.call, origin, request?).await }
+        })
+        .await?
+        .json(listing.call)
     }
 
-    async fn get_versioned(
-        &self,
-        cx: &Context,
-        listing: Listing,
-        origin: &Origin,
-        path: &str,
-    ) -> Result<Answer, CollectError> {
-        loop {
-            let request = get(origin.url(&self.versioned(listing, path))?);
-            match self.exchange(cx, listing.call, origin, request).await {
-                Err(error) if errors::is_unknown_version(&error) && self.try_older(listing) => {
+    /// Asks in the newest version of the API that this cloud has. A version
+    /// is given up for good only once an older one has worked.
+    async fn versioned<F, Fut>(&self, listing: Listing, mut ask: F) -> Result<Answer, CollectError>
+    where
+        F: FnMut(&'static str) -> Fut,
+        Fut: Future<Output = Result<Answer, CollectError>>,
+    {
+        let known = lock(&self.versions).get(&listing.call).copied().unwrap_or_default();
+        let mut refusal = None;
+        for (at, version) in listing.versions.iter().enumerate().skip(known) {
+            match ask(version).await {
+                Err(error) if errors::is_unknown_version(&error) => {
                     tracing::info!(
                         operation = listing.call.operation,
-                        "asking for an older version of the API"
+                        version,
+                        error = %error,
+                        "this cloud does not know the version of the API"
                     );
+                    refusal.get_or_insert(error);
+                }
+                Ok(answer) => {
+                    lock(&self.versions).insert(listing.call, at);
+                    return Ok(answer);
                 }
                 result => return result,
             }
         }
-    }
-
-    fn versioned(&self, listing: Listing, path: &str) -> String {
-        let at = lock(&self.versions).get(&listing.call).copied().unwrap_or_default();
-        let version = listing
-            .versions
-            .get(at)
-            .or(listing.versions.last())
-            .copied()
-            .unwrap_or_default();
-        let sign = if path.contains('?') { '&' } else { '?' };
-        format!("{path}{sign}api-version={version}")
-    }
-
-    /// Goes on to the next older version; false when there is none.
-    fn try_older(&self, listing: Listing) -> bool {
-        let mut versions = lock(&self.versions);
-        let at = versions.entry(listing.call).or_default();
-        *at += 1;
-        *at < listing.versions.len()
+        // Of the newest version: what an older one lacks says less.
+        Err(refusal.unwrap_or_else(|| {
+            CollectError::new(
+                Reason::Other,
+                format!("{}: no version of the API to ask for", listing.call.title()),
+            )
+        }))
     }
 
     /// One answer. A token that is refused is replaced once.
@@ -193,6 +214,8 @@ impl Arm {
             .clone()
             .header(header::ACCEPT, "application/json")?
             .secret_header(header::AUTHORIZATION, &format!("Bearer {token}"))?;
+        let until = lock(&self.exhausted).get(call.service).copied().unwrap_or_default();
+        cx.pause(until.saturating_sub(cx.monotonic())).await;
         cx.call(call, || async {
             let answer = http.send(call, origin, request.clone()).await?;
             if !answer.is_success() {
@@ -200,10 +223,18 @@ impl Arm {
             }
             // Read here, so that a garbled answer is asked for again.
             answer.json::<serde::de::IgnoredAny>(call)?;
+            if let Some(wait) = errors::quota_wait(&answer) {
+                lock(&self.exhausted).insert(call.service, cx.monotonic().saturating_add(wait));
+            }
             Ok(answer)
         })
         .await
     }
+}
+
+fn with_version(path: &str, version: &str) -> String {
+    let sign = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{sign}api-version={version}")
 }
 
 fn get(url: Url) -> Request {

@@ -1,14 +1,16 @@
 //! What the tenant bought ahead: reservations and savings plans.
 
-use gpuwatch_collector_core::{Call, CollectError, Context, Scope};
+use gpuwatch_collector_core::{Account, Call, CollectError, Context, Scope};
 use gpuwatch_inventory::{Commitment, CommitmentKind, CommitmentScope, Currency, Money, Provider, Text};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
     arm::{Arm, Listing},
+    discover::Subscriptions,
     sizes,
-    vm::{region_of, time},
+    vm::{day_or_time, region_of, time},
 };
 
 const RESERVATIONS: Listing = Listing {
@@ -27,6 +29,10 @@ const SAVINGS_PLANS: Listing = Listing {
     ),
     versions: &["2022-11-01"],
 };
+
+/// What an empty list can mean.
+const INVISIBLE: &str = "the list is empty: either nothing was bought, or the identity may not see it; Azure does not \
+    say which (see the permission)";
 
 /// `appliedScopeType` of benefits that every subscription of the tenant shares.
 pub(crate) const SHARED: &str = "Shared";
@@ -88,11 +94,21 @@ struct Hourly {
 ///
 /// # Errors
 /// When the listing is not complete.
-pub(crate) async fn reservations(cx: &Context, arm: &Arm, scope: &Scope) -> Result<Vec<Commitment>, CollectError> {
+pub(crate) async fn reservations(
+    cx: &Context,
+    arm: &Arm,
+    scope: &Scope,
+    subscriptions: &Subscriptions,
+) -> Result<Vec<Commitment>, CollectError> {
     let rows: Vec<Row> = arm
         .list(cx, RESERVATIONS, "/providers/Microsoft.Capacity/reservations")
         .await?;
-    Ok(unique(rows.iter().filter_map(|row| reservation(row, scope)).collect()))
+    if rows.is_empty() {
+        cx.unclear(RESERVATIONS.call, INVISIBLE);
+    }
+    let active = rows.iter().filter(|row| row.is_active(cx.now()));
+    let found = active.filter_map(|row| reservation(row, scope, subscriptions));
+    Ok(unique(found.collect()))
 }
 
 /// Active savings plans that the identity may see. A cloud without the service
@@ -100,13 +116,23 @@ pub(crate) async fn reservations(cx: &Context, arm: &Arm, scope: &Scope) -> Resu
 ///
 /// # Errors
 /// When the listing is not complete.
-pub(crate) async fn savings_plans(cx: &Context, arm: &Arm, scope: &Scope) -> Result<Vec<Commitment>, CollectError> {
+pub(crate) async fn savings_plans(
+    cx: &Context,
+    arm: &Arm,
+    scope: &Scope,
+    subscriptions: &Subscriptions,
+) -> Result<Vec<Commitment>, CollectError> {
     let path = "/providers/Microsoft.BillingBenefits/savingsPlans";
     let rows: Vec<Row> = match arm.list(cx, SAVINGS_PLANS, path).await {
         Err(error) if is_absent(&error) => return Ok(Vec::new()),
         result => result?,
     };
-    Ok(unique(rows.iter().filter_map(|row| savings_plan(row, scope)).collect()))
+    if rows.is_empty() {
+        cx.unclear(SAVINGS_PLANS.call, INVISIBLE);
+    }
+    let active = rows.iter().filter(|row| row.is_active(cx.now()));
+    let found = active.filter_map(|row| savings_plan(row, scope, subscriptions));
+    Ok(unique(found.collect()))
 }
 
 fn is_absent(error: &CollectError) -> bool {
@@ -117,19 +143,28 @@ fn is_absent(error: &CollectError) -> bool {
         )
 }
 
-fn is_active(properties: &Properties) -> bool {
-    let state = properties.provisioning_state.as_deref().unwrap_or("Succeeded");
-    state.eq_ignore_ascii_case("Succeeded") && properties.archived != Some(true)
+impl Row {
+    /// Whether it pays for anything now. Those that have ended may be listed as
+    /// `Succeeded` for a while, and one can be bought to begin later.
+    fn is_active(&self, now: Timestamp) -> bool {
+        self.properties.as_ref().is_some_and(|properties| {
+            let state = properties.provisioning_state.as_deref().unwrap_or("Succeeded");
+            state.eq_ignore_ascii_case("Succeeded")
+                && properties.archived != Some(true)
+                && start(properties).is_none_or(|start| start <= now)
+                && end(properties).is_none_or(|end| end > now)
+        })
+    }
 }
 
-fn reservation(row: &Row, scope: &Scope) -> Option<Commitment> {
+fn reservation(row: &Row, scope: &Scope, subscriptions: &Subscriptions) -> Option<Commitment> {
     let properties = row.properties.as_ref()?;
     let size = row.sku.as_ref()?.name.as_deref()?;
     let of_machines = properties
         .reserved_resource_type
         .as_deref()
         .is_none_or(|kind| kind.eq_ignore_ascii_case("VirtualMachines"));
-    if !of_machines || !is_active(properties) || !sizes::has_accelerators(size) {
+    if !of_machines || !sizes::has_accelerators(size) {
         return None;
     }
     let region = row
@@ -137,9 +172,11 @@ fn reservation(row: &Row, scope: &Scope) -> Option<Commitment> {
         .as_deref()
         .map(region_of)
         .filter(|region| !region.is_empty());
+    let owner = owner(properties, scope, subscriptions);
     Some(Commitment {
         kind: CommitmentKind::Reservation,
-        account: owner(properties, scope),
+        account: owner.id,
+        account_name: owner.name,
         region: region.as_deref().unwrap_or(Scope::GLOBAL).into(),
         instance_type: size.into(),
         scope: CommitmentScope::Region,
@@ -152,11 +189,13 @@ fn reservation(row: &Row, scope: &Scope) -> Option<Commitment> {
     })
 }
 
-fn savings_plan(row: &Row, scope: &Scope) -> Option<Commitment> {
-    let properties = row.properties.as_ref().filter(|properties| is_active(properties))?;
+fn savings_plan(row: &Row, scope: &Scope, subscriptions: &Subscriptions) -> Option<Commitment> {
+    let properties = row.properties.as_ref()?;
+    let owner = owner(properties, scope, subscriptions);
     Some(Commitment {
         kind: CommitmentKind::SavingsPlan,
-        account: owner(properties, scope),
+        account: owner.id,
+        account_name: owner.name,
         region: Scope::GLOBAL.into(),
         scope: CommitmentScope::Global,
         hourly: properties.commitment.as_ref().and_then(hourly),
@@ -169,13 +208,13 @@ fn savings_plan(row: &Row, scope: &Scope) -> Option<Commitment> {
 
 /// The subscription that is billed; where an account of another kind is, the
 /// one that the listing was made for.
-fn owner(properties: &Properties, scope: &Scope) -> Text {
+fn owner(properties: &Properties, scope: &Scope, subscriptions: &Subscriptions) -> Account {
     let billed = properties.billing_scope_id.as_deref().and_then(subscription_of);
-    billed.map_or_else(|| scope.account.id.clone(), Text::from)
+    billed.map_or_else(|| scope.account.clone(), |id| subscriptions.account(&id))
 }
 
 /// The subscription in an ARM id, in lower case.
-fn subscription_of(id: &str) -> Option<String> {
+pub(crate) fn subscription_of(id: &str) -> Option<String> {
     let lower = id.to_lowercase();
     let rest = lower.strip_prefix("/subscriptions/")?;
     Some(rest.split('/').next().unwrap_or(rest).to_owned()).filter(|id| !id.is_empty())
@@ -195,7 +234,7 @@ fn applies_to(properties: &Properties) -> Text {
     single.map_or_else(|| kind.into(), |id| id.to_lowercase().trim_end_matches('/').into())
 }
 
-fn start(properties: &Properties) -> Option<jiff::Timestamp> {
+fn start(properties: &Properties) -> Option<Timestamp> {
     let stated = properties
         .benefit_start_time
         .as_deref()
@@ -203,10 +242,10 @@ fn start(properties: &Properties) -> Option<jiff::Timestamp> {
     stated.and_then(time)
 }
 
-fn end(properties: &Properties) -> Option<jiff::Timestamp> {
+fn end(properties: &Properties) -> Option<Timestamp> {
     let exact = properties.expiry_date_time.as_deref().and_then(time);
     // Older answers have only the day.
-    exact.or_else(|| time(&format!("{}T00:00:00Z", properties.expiry_date.as_deref()?)))
+    exact.or_else(|| day_or_time(properties.expiry_date.as_deref()?))
 }
 
 fn hourly(commitment: &Hourly) -> Option<Money> {
@@ -268,13 +307,13 @@ mod tests {
         }
     }
 
-    fn row(json: Value) -> Row {
+    fn row(json: &Value) -> Row {
         serde_json::from_str(&json.to_string()).unwrap()
     }
 
     fn reserved(size: &str, state: &str) -> Row {
         row(
-            json!({"id": "/providers/Microsoft.Capacity/reservationOrders/O/reservations/R", "location": "East US",
+            &json!({"id": "/providers/Microsoft.Capacity/reservationOrders/O/reservations/R", "location": "East US",
                    "sku": {"name": size}, "properties": {"quantity": 3, "provisioningState": state,
                    "reservedResourceType": "VirtualMachines", "appliedScopeType": "Single",
                    "appliedScopes": ["/subscriptions/S1"], "billingScopeId": "/subscriptions/S2",
@@ -284,24 +323,36 @@ mod tests {
 
     #[test]
     fn only_active_reservations_of_accelerators_count() {
-        let found = reservation(&reserved("Standard_ND96isr_H100_v5", "Succeeded"), &scope()).unwrap();
+        let subscriptions = Subscriptions::default();
+        let read = |row: &Row| reservation(row, &scope(), &subscriptions);
+        let found = read(&reserved("Standard_ND96isr_H100_v5", "Succeeded")).unwrap();
         assert_eq!(
-            (&*found.account, &*found.region, found.units),
-            ("s2", "eastus", Some(3))
+            (&*found.account, &*found.account_name, &*found.region, found.units),
+            ("s2", "s2", "eastus", Some(3))
         );
         assert_eq!(&*found.detail, "/subscriptions/s1");
         assert!(found.expires.is_some());
-        assert!(reservation(&reserved("Standard_D4s_v5", "Succeeded"), &scope()).is_none());
-        assert!(reservation(&reserved("Standard_ND96isr_H100_v5", "Expired"), &scope()).is_none());
+        assert!(read(&reserved("Standard_D4s_v5", "Succeeded")).is_none());
+    }
+
+    #[test]
+    fn a_reservation_pays_from_its_start_to_its_end() {
+        let now = |text: &str| text.parse::<Timestamp>().unwrap();
+        let mut row = reserved("Standard_ND96isr_H100_v5", "Succeeded");
+        assert!(row.is_active(now("2026-12-31T23:59:59Z")));
+        assert!(!row.is_active(now("2027-01-01T00:00:00Z")));
+        row.properties.as_mut().unwrap().benefit_start_time = Some("2026-06-01T00:00:00Z".into());
+        assert!(!row.is_active(now("2026-05-31T00:00:00Z")));
+        assert!(!reserved("Standard_ND96isr_H100_v5", "Expired").is_active(now("2026-01-01T00:00:00Z")));
     }
 
     #[test]
     fn a_plan_is_money_per_hour_as_written() {
         let plan = row(
-            json!({"id": "/p", "sku": {"name": "Compute_Savings_Plan"}, "properties": {
+            &json!({"id": "/p", "sku": {"name": "Compute_Savings_Plan"}, "properties": {
             "commitment": {"amount": 12.34, "currencyCode": "CNY", "grain": "Hourly"}}}),
         );
-        let found = savings_plan(&plan, &scope()).unwrap();
+        let found = savings_plan(&plan, &scope(), &Subscriptions::default()).unwrap();
         assert_eq!(found.hourly, Money::parse("12.34", Currency::cny()).ok());
         assert_eq!((&*found.region, found.units), (Scope::GLOBAL, None));
     }

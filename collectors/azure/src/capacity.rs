@@ -5,16 +5,18 @@ use std::{collections::HashMap, sync::Arc};
 
 use gpuwatch_collector_core::{Call, Coalesced, CollectError, Context, Scope};
 use gpuwatch_inventory::{Commitment, CommitmentKind, CommitmentScope, Text};
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::{
     arm::{Arm, Listing, path_of},
     benefits::{blank, unique},
     errors, sizes,
-    vm::{region_of, time},
+    vm::{day_or_time, region_of, time},
 };
 
-const VERSIONS: &[&str] = &["2024-07-01", "2022-11-01"];
+/// Blocks came with 2025-04-01, the use of open reservations with 2026-04-01.
+const VERSIONS: &[&str] = &["2026-04-01", "2025-04-01", "2022-11-01"];
 
 const GROUPS: Listing = Listing {
     call: Call::new(
@@ -49,6 +51,18 @@ struct Group {
     id: String,
     #[serde(default)]
     location: String,
+    #[serde(default)]
+    properties: Option<GroupProperties>,
+}
+
+impl Group {
+    /// `Targeted`, `Open` or `Block`; empty where the answer does not say.
+    fn kind(&self) -> &str {
+        let properties = self.properties.as_ref();
+        properties
+            .and_then(|p| p.reservation_type.as_deref())
+            .unwrap_or_default()
+    }
 }
 
 #[derive(Deserialize)]
@@ -61,6 +75,7 @@ struct GroupView {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct GroupProperties {
+    reservation_type: Option<String>,
     instance_view: Option<GroupInstanceView>,
 }
 
@@ -82,6 +97,20 @@ struct MemberView {
 struct Utilization {
     current_capacity: Option<u32>,
     virtual_machines_allocated: Option<Vec<serde::de::IgnoredAny>>,
+    /// Of open reservations, which list no machines.
+    used_reserved_count_by_subscription: Option<HashMap<String, u32>>,
+}
+
+impl Utilization {
+    /// Places in use. Not those associated: a machine that is stopped holds no
+    /// place.
+    fn used(&self, kind: &str) -> Option<u32> {
+        if let Some(counts) = &self.used_reserved_count_by_subscription {
+            return Some(counts.values().fold(0, |sum: u32, count| sum.saturating_add(*count)));
+        }
+        let machines = self.virtual_machines_allocated.as_ref().filter(|_| !is(kind, OPEN))?;
+        Some(u32::try_from(machines.len()).unwrap_or(u32::MAX))
+    }
 }
 
 #[derive(Deserialize)]
@@ -110,11 +139,23 @@ struct Sku {
 struct MemberProperties {
     provisioning_state: Option<String>,
     time_created: Option<String>,
-    reservation_type: Option<String>,
+    schedule_profile: Option<Schedule>,
 }
 
-/// Reservations by region.
-type ByRegion = HashMap<String, Vec<Commitment>>;
+/// Of blocks and of reservations that begin later: days, or times.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Schedule {
+    start: Option<String>,
+    end: Option<String>,
+}
+
+/// Reservations by region, and the regions of which not all are known.
+#[derive(Default)]
+struct ByRegion {
+    found: HashMap<String, Vec<Commitment>>,
+    failed: HashMap<String, CollectError>,
+}
 
 /// Lists capacity reservations, once for all regions of a subscription.
 #[derive(Default)]
@@ -132,37 +173,46 @@ impl Capacity {
             .found
             .get(&scope.account.id, cx, || subscription(cx, arm, scope))
             .await?;
-        Ok(found.get(&*scope.region).cloned().unwrap_or_default())
+        if let Some(error) = found.failed.get(&*scope.region) {
+            return Err(error.clone());
+        }
+        Ok(found.found.get(&*scope.region).cloned().unwrap_or_default())
     }
 }
 
+/// A group that cannot be read spoils its own region only.
 async fn subscription(cx: &Context, arm: &Arm, scope: &Scope) -> Result<ByRegion, CollectError> {
     let path = format!(
         "/subscriptions/{}/providers/Microsoft.Compute/capacityReservationGroups",
         scope.account.id
     );
     let mut groups: Vec<Group> = match arm.list(cx, GROUPS, &path).await {
-        Err(error) if errors::is_unused(&error) => return Ok(ByRegion::new()),
+        Err(error) if errors::is_unused(&error) => return Ok(ByRegion::default()),
         result => result?,
     };
     // Pages may repeat rows.
     groups.sort_by_key(|group| group.id.to_lowercase());
     groups.dedup_by_key(|group| group.id.to_lowercase());
-    let mut found = ByRegion::new();
+    let mut by_region = ByRegion::default();
     for some in groups.chunks(AT_ONCE) {
         let mut asked = Vec::with_capacity(some.len());
         for group in some {
             asked.push(of_group(cx, arm, scope, group));
         }
         let answers = futures::future::join_all(asked).await;
-        for (group, commitments) in some.iter().zip(answers) {
-            found
-                .entry(region_of(&group.location))
-                .or_default()
-                .extend(commitments?);
+        for (group, answer) in some.iter().zip(answers) {
+            let region = region_of(&group.location);
+            match answer {
+                Ok(commitments) => by_region.found.entry(region).or_default().extend(commitments),
+                // Deleted since it was listed.
+                Err(error) if errors::is_gone(&error) => {}
+                Err(error) => {
+                    by_region.failed.insert(region, error);
+                }
+            }
         }
     }
-    Ok(found)
+    Ok(by_region)
 }
 
 async fn of_group(cx: &Context, arm: &Arm, scope: &Scope, group: &Group) -> Result<Vec<Commitment>, CollectError> {
@@ -189,38 +239,68 @@ async fn of_group(cx: &Context, arm: &Arm, scope: &Scope, group: &Group) -> Resu
         let view = views.iter().find(|view| view.name.eq_ignore_ascii_case(name));
         view.and_then(|view| view.utilization_info.as_ref())
     };
-    let region = region_of(&group.location);
-    let active = members.iter().filter(|member| is_active(member));
-    let commitments = active.map(|member| commitment(member, use_of(&member.name), scope, &region));
+    let active = members.iter().filter(|member| member.is_active(cx.now()));
+    let commitments = active.map(|member| commitment(group, member, use_of(&member.name), scope));
     Ok(unique(commitments.collect()))
 }
 
-fn is_active(member: &Member) -> bool {
-    let state = member.properties.as_ref().and_then(|p| p.provisioning_state.as_deref());
-    !matches!(state, Some("Failed" | "Deleting" | "Canceled"))
+impl Member {
+    fn schedule(&self) -> Option<&Schedule> {
+        self.properties.as_ref()?.schedule_profile.as_ref()
+    }
+
+    fn starts(&self) -> Option<Timestamp> {
+        match self.schedule() {
+            Some(schedule) => schedule.start.as_deref().and_then(day_or_time),
+            None => time(self.properties.as_ref()?.time_created.as_deref()?),
+        }
+    }
+
+    fn ends(&self) -> Option<Timestamp> {
+        day_or_time(self.schedule()?.end.as_deref()?)
+    }
+
+    /// Whether its places are held, and paid for, now.
+    fn is_active(&self, now: Timestamp) -> bool {
+        let state = self.properties.as_ref().and_then(|p| p.provisioning_state.as_deref());
+        !matches!(state, Some("Failed" | "Deleting" | "Canceled"))
+            && self.starts().is_none_or(|start| start <= now)
+            && self.ends().is_none_or(|end| end > now)
+    }
 }
 
-fn commitment(member: &Member, used: Option<&Utilization>, scope: &Scope, region: &str) -> Commitment {
-    let properties = member.properties.as_ref();
+const OPEN: &str = "Open";
+const BLOCK: &str = "Block";
+
+fn is(kind: &str, other: &str) -> bool {
+    kind.eq_ignore_ascii_case(other)
+}
+
+fn commitment(group: &Group, member: &Member, used: Option<&Utilization>, scope: &Scope) -> Commitment {
     let size = member.sku.as_ref().map_or("", |sku| sku.name.as_str());
     let bought = used.and_then(|used| used.current_capacity);
-    // Not those associated: a machine that is stopped holds no place.
-    let allocated = used.and_then(|used| used.virtual_machines_allocated.as_ref());
     let zone = member.zones.iter().flatten().next();
     Commitment {
-        kind: CommitmentKind::CapacityReservation,
-        region: region.into(),
+        kind: if is(group.kind(), BLOCK) {
+            CommitmentKind::CapacityBlock
+        } else {
+            CommitmentKind::CapacityReservation
+        },
+        region: region_of(&group.location).as_str().into(),
         instance_type: size.into(),
         scope: zone.map_or(CommitmentScope::Region, |zone| {
             CommitmentScope::Zone(zone.as_str().into())
         }),
         units: bought.or_else(|| member.sku.as_ref()?.capacity),
-        used_units: allocated.map(|machines| u32::try_from(machines.len()).unwrap_or(u32::MAX)),
+        used_units: used.and_then(|used| used.used(group.kind())),
         gpus_per_unit: sizes::accelerators(size, None).count,
-        starts: properties.and_then(|p| time(p.time_created.as_deref()?)),
-        detail: properties
-            .and_then(|p| p.reservation_type.as_deref())
-            .map_or_else(Text::default, Text::from),
+        starts: member.starts(),
+        expires: member.ends(),
+        detail: if is(group.kind(), BLOCK) {
+            Text::default()
+        } else {
+            group.kind().into()
+        },
         ..blank(scope, &member.id.to_lowercase())
     }
 }
@@ -233,16 +313,24 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn unused_places_show() {
-        let scope = Scope {
+    fn scope() -> Scope {
+        Scope {
             provider: Provider::Azure,
             account: Account {
                 id: "s".into(),
                 name: "corp".into(),
             },
             region: "eastus".into(),
-        };
+        }
+    }
+
+    fn group(kind: &str) -> Group {
+        let json = json!({"id": "/A", "location": "East US", "properties": {"reservationType": kind}});
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn unused_places_show() {
         let member: Member = serde_json::from_value(json!({
             "id": "/A/B", "name": "B", "zones": ["1"], "sku": {"name": "Standard_ND96isr_H100_v5", "capacity": 4}
         }))
@@ -251,9 +339,33 @@ mod tests {
             "currentCapacity": 4, "virtualMachinesAllocated": [{"id": "/x"}]
         }))
         .unwrap();
-        let commitment = commitment(&member, Some(&used), &scope, "eastus");
-        assert_eq!((commitment.units, commitment.used_units), (Some(4), Some(1)));
-        assert_eq!(commitment.gpus().unwrap().get(), 32.0);
-        assert_eq!(&*commitment.id, "/a/b");
+        let found = commitment(&group("Targeted"), &member, Some(&used), &scope());
+        assert_eq!((found.units, found.used_units), (Some(4), Some(1)));
+        assert_eq!(found.gpus().map(|gpus| gpus.to_string()).as_deref(), Some("32"));
+        assert_eq!((&*found.id, &*found.region), ("/a/b", "eastus"));
+        // Of an open one the machines are no measure.
+        let open = commitment(&group("Open"), &member, Some(&used), &scope());
+        assert_eq!((open.used_units, &*open.detail), (None, "Open"));
+        let counted: Utilization = serde_json::from_value(json!({
+            "currentCapacity": 4, "usedReservedCountBySubscription": {"s1": 1, "s2": 2}
+        }))
+        .unwrap();
+        assert_eq!(counted.used("Open"), Some(3));
+    }
+
+    #[test]
+    fn a_block_lasts_from_its_first_day_to_its_last() {
+        let member: Member = serde_json::from_value(json!({
+            "id": "/A/B", "sku": {"name": "Standard_ND96isr_H100_v5", "capacity": 4},
+            "properties": {"timeCreated": "2026-01-01T00:00:00Z",
+                           "scheduleProfile": {"start": "2026-06-27", "end": "2026-07-01"}}
+        }))
+        .unwrap();
+        let at = |text: &str| member.is_active(text.parse().unwrap());
+        assert!(!at("2026-06-26T23:59:59Z") && at("2026-06-27T00:00:00Z"));
+        assert!(at("2026-06-30T23:59:59Z") && !at("2026-07-01T00:00:00Z"));
+        let found = commitment(&group("Block"), &member, None, &scope());
+        assert_eq!((found.kind, found.used_units), (CommitmentKind::CapacityBlock, None));
+        assert!(found.starts < found.expires);
     }
 }

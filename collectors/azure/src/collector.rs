@@ -7,7 +7,8 @@ use gpuwatch_collector_core::{
 use gpuwatch_inventory::Provider;
 
 use crate::{
-    AzureOptions, allocate, arm::Arm, benefits, capacity::Capacity, credentials::Variables, discover, fleet::Lister,
+    AzureOptions, allocate, arm::Arm, benefits, capacity::Capacity, credentials::Variables, discover,
+    discover::Subscriptions, fleet::Lister,
 };
 
 const INSTANCES: Part = "instances";
@@ -21,6 +22,7 @@ pub struct AzureCollector {
     arm: Arm,
     lister: Lister,
     capacity: Capacity,
+    subscriptions: Subscriptions,
 }
 
 impl AzureCollector {
@@ -33,6 +35,7 @@ impl AzureCollector {
             arm: Arm::new(&options, Variables::of_process()),
             lister: Lister::new(options.tag_rules()),
             capacity: Capacity::default(),
+            subscriptions: Subscriptions::default(),
             options,
         }
     }
@@ -49,7 +52,7 @@ impl Collector for AzureCollector {
     }
 
     async fn discover(&self, cx: &Context) -> Discovery {
-        discover::discover(cx, &self.options, &self.arm, &self.lister).await
+        discover::discover(cx, &self.options, &self.arm, &self.lister, &self.subscriptions).await
     }
 
     fn parts(&self, scope: &Scope, dataset: Dataset) -> Vec<Part> {
@@ -73,8 +76,12 @@ impl Collector for AzureCollector {
                 return self.lister.list(cx, &self.arm, scope).await.map(Collected::Instances);
             }
             (Dataset::Commitments, CAPACITY_RESERVATIONS) => self.capacity.list(cx, &self.arm, scope).await,
-            (Dataset::Commitments, RESERVATIONS) => benefits::reservations(cx, &self.arm, scope).await,
-            (Dataset::Commitments, SAVINGS_PLANS) => benefits::savings_plans(cx, &self.arm, scope).await,
+            (Dataset::Commitments, RESERVATIONS) => {
+                benefits::reservations(cx, &self.arm, scope, &self.subscriptions).await
+            }
+            (Dataset::Commitments, SAVINGS_PLANS) => {
+                benefits::savings_plans(cx, &self.arm, scope, &self.subscriptions).await
+            }
             _ => {
                 return Err(CollectError::new(
                     Reason::Other,
@@ -86,6 +93,6 @@ impl Collector for AzureCollector {
     }
 
     fn allocate(&self, fleet: &mut Fleet) {
-        allocate::allocate(fleet);
+        allocate::allocate(fleet, |subscription| self.subscriptions.has(subscription));
     }
 }

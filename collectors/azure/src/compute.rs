@@ -46,6 +46,24 @@ pub(crate) struct Listed {
     pub failed: HashMap<String, CollectError>,
 }
 
+impl Listed {
+    /// Lists the members of a uniform set; a failure spoils the set's region.
+    pub(crate) async fn add_members(&mut self, cx: &Context, arm: &Arm, set: &Set) {
+        let path = format!("{}/virtualMachines?$expand=instanceView", path_of(&set.id));
+        match arm.list::<Record>(cx, MEMBERS, &path).await {
+            Ok(members) => self.machines.extend(members.into_iter().map(|mut member| {
+                member.set = Some(set.facts());
+                member
+            })),
+            // Deleted since it was listed.
+            Err(error) if errors::is_gone(&error) => {}
+            Err(error) => {
+                self.failed.insert(region_of(&set.location), error);
+            }
+        }
+    }
+}
+
 /// Accelerator machines of a subscription, members of uniform sets included.
 /// A set whose members cannot be listed spoils its own region only.
 ///
@@ -65,27 +83,11 @@ pub(crate) async fn machines(cx: &Context, arm: &Arm, subscription: &str) -> Res
         add_states(cx, arm, &base, &mut listed.machines).await;
     }
     let sets: Vec<Set> = arm.list(cx, SETS, &format!("{base}/virtualMachineScaleSets")).await?;
-    let uniform = sets.iter().filter(|set| !set.is_flexible() && set.may_have_members());
-    for set in uniform.filter(|set| may_have_accelerators(set)) {
-        let path = format!("{}/virtualMachines?$expand=instanceView", path_of(&set.id));
-        match arm.list::<Record>(cx, MEMBERS, &path).await {
-            Ok(members) => listed.machines.extend(members.into_iter().map(|mut member| {
-                member.set = Some(set.facts());
-                member
-            })),
-            Err(error) => {
-                listed.failed.insert(region_of(&set.location), error);
-            }
-        }
+    for set in sets.iter().filter(|set| set.has_own_members()) {
+        listed.add_members(cx, arm, set).await;
     }
     listed.machines.retain(Record::has_accelerators);
     Ok(listed)
-}
-
-/// A mixed set names its sizes elsewhere: its members are looked at.
-fn may_have_accelerators(set: &Set) -> bool {
-    let size = set.facts().size;
-    size.is_empty() || size.eq_ignore_ascii_case("Mix") || crate::sizes::has_accelerators(&size)
 }
 
 /// The plain listing has no power states; a second one has little else.

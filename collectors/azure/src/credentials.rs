@@ -17,7 +17,7 @@ use azure_identity::{
 use gpuwatch_collector_core::{Call, CollectError, Context, Reason, one_line};
 use gpuwatch_collector_rest::{Expires, ExposeSecret as _, Http, Origin, Renewing, SecretSource, SecretString};
 use jiff::Timestamp;
-use transport::OwnTransport;
+use transport::{OwnTransport, Trouble};
 
 use crate::{AzureOptions, environment::Environment};
 
@@ -130,23 +130,21 @@ impl Credentials {
             Way::Fixed(token) => self.fixed(token).await,
             Way::Secret { tenant, client, secret } => {
                 let secret = Secret::new(secret.read().await?.expose_secret().to_owned());
-                let options = ClientSecretCredentialOptions {
-                    client_options: self.client_options()?,
-                };
+                let (client_options, trouble) = self.client_options()?;
+                let options = ClientSecretCredentialOptions { client_options };
                 let built = ClientSecretCredential::new(tenant, client.clone(), secret, Some(options));
-                self.ask(cx, built, "the application's secret").await
+                self.ask(cx, built, "the application's secret", &trouble).await
             }
             Way::Federated { tenant, client, file } => {
+                let (client_options, trouble) = self.client_options()?;
                 let options = WorkloadIdentityCredentialOptions {
-                    credential_options: ClientAssertionCredentialOptions {
-                        client_options: self.client_options()?,
-                    },
+                    credential_options: ClientAssertionCredentialOptions { client_options },
                     tenant_id: Some(tenant.clone()),
                     client_id: Some(client.clone()),
                     token_file_path: Some(file.clone()),
                 };
-                self.ask(cx, WorkloadIdentityCredential::new(Some(options)), "workload identity")
-                    .await
+                let built = WorkloadIdentityCredential::new(Some(options));
+                self.ask(cx, built, "workload identity", &trouble).await
             }
             Way::Machine { tenant, client } => self.of_machine(cx, tenant.as_deref(), client.as_deref()).await,
         }
@@ -171,11 +169,13 @@ impl Credentials {
         tenant: Option<&str>,
         client: Option<&str>,
     ) -> Result<Token, CollectError> {
+        let (client_options, trouble) = self.client_options()?;
         let options = ManagedIdentityCredentialOptions {
             user_assigned_id: client.map(|id| UserAssignedId::ClientId(id.to_owned())),
-            client_options: self.client_options()?,
+            client_options,
         };
-        let managed = self.ask(cx, ManagedIdentityCredential::new(Some(options)), "managed identity");
+        let built = ManagedIdentityCredential::new(Some(options));
+        let managed = self.ask(cx, built, "managed identity", &trouble);
         let refused = match cx.timeout(IDENTITY_PATIENCE.min(cx.remaining()), managed).await {
             Some(Ok(token)) => return Ok(token),
             Some(Err(error)) => error.message,
@@ -185,7 +185,8 @@ impl Credentials {
             tenant_id: tenant.map(str::to_owned),
             ..AzureCliCredentialOptions::default()
         };
-        self.ask(cx, AzureCliCredential::new(Some(options)), "the Azure CLI")
+        let built = AzureCliCredential::new(Some(options));
+        self.ask(cx, built, "the Azure CLI", &Trouble::default())
             .await
             .map_err(|error| {
                 CollectError::new(
@@ -204,6 +205,7 @@ impl Credentials {
         cx: &Context,
         credential: azure_core::Result<Arc<C>>,
         what: &str,
+        trouble: &Trouble,
     ) -> Result<Token, CollectError> {
         let credential = credential.map_err(|error| unusable(what, &error))?;
         let scope = self.environment.scope();
@@ -212,7 +214,11 @@ impl Credentials {
             .call(TOKEN, || {
                 // Boxed: rare, and its future is large.
                 let asked = credential.get_token(&scopes, None);
-                async { asked.await.map_err(|error| unusable(what, &error)) }
+                async {
+                    asked
+                        .await
+                        .map_err(|error| trouble.take().unwrap_or_else(|| unusable(what, &error)))
+                }
             })
             .await?;
         Ok(Token {
@@ -221,9 +227,11 @@ impl Credentials {
         })
     }
 
-    fn client_options(&self) -> Result<ClientOptions, CollectError> {
-        let transport = OwnTransport::new(self.http()?.clone(), Arc::clone(&self.environment), TOKEN);
-        Ok(ClientOptions {
+    fn client_options(&self) -> Result<(ClientOptions, Trouble), CollectError> {
+        let trouble = Trouble::default();
+        let environment = Arc::clone(&self.environment);
+        let transport = OwnTransport::new(self.http()?.clone(), environment, TOKEN, trouble.clone());
+        let options = ClientOptions {
             cloud: Some(self.environment.credentials_cloud()),
             transport: Some(Transport::new(Arc::new(transport))),
             // Retry is the scheduler's, which counts every attempt.
@@ -232,7 +240,8 @@ impl Credentials {
                 ..FixedRetryOptions::default()
             }),
             ..ClientOptions::default()
-        })
+        };
+        Ok((options, trouble))
     }
 }
 

@@ -1,9 +1,12 @@
 //! Finds the subscriptions of a section and the regions of each.
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Mutex,
+};
 
 use gpuwatch_collector_core::{
-    Account, Call, CollectError, Context, Covers, Dataset, Discovery, DiscoveryFailure, Reason, Scope, Target,
+    Account, Call, CollectError, Context, Covers, Dataset, Discovery, DiscoveryFailure, Reason, Scope, Target, lock,
 };
 use gpuwatch_inventory::{Provider, Text};
 use serde::Deserialize;
@@ -27,6 +30,29 @@ const LOCATIONS: Listing = Listing {
     ),
     versions: &["2022-12-01", "2020-01-01"],
 };
+
+/// The subscriptions that are polled, as of the newest discovery.
+#[derive(Default)]
+pub(crate) struct Subscriptions(Mutex<HashMap<Text, Text>>);
+
+impl Subscriptions {
+    fn set(&self, accounts: Vec<Account>) {
+        *lock(&self.0) = accounts.into_iter().map(|account| (account.id, account.name)).collect();
+    }
+
+    /// Whether one is polled: its machines are all known.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        lock(&self.0).contains_key(id)
+    }
+
+    /// The account of an id: its name, where that is known.
+    pub(crate) fn account(&self, id: &str) -> Account {
+        Account {
+            id: id.into(),
+            name: lock(&self.0).get(id).cloned().unwrap_or_else(|| id.into()),
+        }
+    }
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,7 +80,13 @@ struct LocationMetadata {
 }
 
 /// Discovers every subscription of a section; each is announced at once.
-pub(crate) async fn discover(cx: &Context, options: &AzureOptions, arm: &Arm, lister: &Lister) -> Discovery {
+pub(crate) async fn discover(
+    cx: &Context,
+    options: &AzureOptions,
+    arm: &Arm,
+    lister: &Lister,
+    known: &Subscriptions,
+) -> Discovery {
     let found = match subscriptions(cx, options, arm).await {
         Ok(found) => found,
         Err(error) => {
@@ -74,12 +106,16 @@ pub(crate) async fn discover(cx: &Context, options: &AzureOptions, arm: &Arm, li
     };
     let mut discovery = Discovery::default();
     // What belongs to the tenant and to no region is polled once.
-    let first = found.accounts.iter().map(|account| account.id.clone()).min();
+    // Whatever becomes of the subscription that it is booked under.
+    if let Some(first) = found.accounts.iter().min_by_key(|account| &account.id) {
+        let tenant = vec![target(first, Scope::GLOBAL, &[Dataset::Commitments])];
+        cx.announce(tenant.clone());
+        discovery.targets.extend(tenant);
+    }
     let searches = found.accounts.iter().map(|account| {
         let cx = cx.for_account(account.clone());
-        let global = first.as_ref() == Some(&account.id);
         async move {
-            let targets = targets(&cx, options, arm, lister, account, global).await;
+            let targets = targets(&cx, options, arm, lister, account).await;
             if let Ok(targets) = &targets {
                 cx.announce(targets.clone());
             }
@@ -106,8 +142,8 @@ pub(crate) async fn discover(cx: &Context, options: &AzureOptions, arm: &Arm, li
             error,
         });
     }
-    let known: HashSet<Text> = found.accounts.iter().map(|account| account.id.clone()).collect();
-    lister.retain(|subscription| known.contains(subscription));
+    lister.retain(|subscription| found.accounts.iter().any(|account| account.id == *subscription));
+    known.set(found.accounts);
     discovery
 }
 
@@ -181,7 +217,6 @@ async fn targets(
     arm: &Arm,
     lister: &Lister,
     account: &Account,
-    global: bool,
 ) -> Result<Vec<Target>, CollectError> {
     let path = format!("/subscriptions/{}/locations", account.id);
     let mut regions: BTreeSet<String> = match arm.list::<Location>(cx, LOCATIONS, &path).await {
@@ -203,29 +238,29 @@ async fn targets(
     }
     regions.extend(lister.inhabited(&account.id));
     regions.retain(|region| !options.exclude_regions.iter().any(|other| region_of(other) == *region));
-    let target = |region: &str, datasets: &[Dataset]| Target {
+    let datasets = [Dataset::Inventory, Dataset::Commitments];
+    Ok(regions
+        .iter()
+        .map(|region| target(account, region, &datasets))
+        .collect())
+}
+
+fn target(account: &Account, region: &str, datasets: &[Dataset]) -> Target {
+    Target {
         scope: Scope {
             provider: Provider::Azure,
             account: account.clone(),
             region: region.into(),
         },
         datasets: datasets.to_vec(),
-    };
-    let mut targets: Vec<Target> = regions
-        .iter()
-        .map(|region| target(region, &[Dataset::Inventory, Dataset::Commitments]))
-        .collect();
-    if global {
-        targets.push(target(Scope::GLOBAL, &[Dataset::Commitments]));
     }
-    Ok(targets)
 }
 
-/// Logical locations (`europe`) hold no machines.
+/// Logical locations (`europe`) hold no machines; a kind that nobody knows may.
 fn is_physical(location: &Location) -> bool {
     let kind = location
         .metadata
         .as_ref()
         .and_then(|metadata| metadata.region_type.as_deref());
-    !location.name.is_empty() && kind.is_none_or(|kind| kind.eq_ignore_ascii_case("Physical"))
+    !location.name.is_empty() && kind.is_none_or(|kind| !kind.eq_ignore_ascii_case("Logical"))
 }

@@ -22,7 +22,7 @@ impl Environment {
         Self {
             cloud: options.cloud,
             endpoint_url: options.endpoint_url.clone(),
-            authority_url: options.authority_url.clone().or_else(|| options.endpoint_url.clone()),
+            authority_url: options.authority_url.clone(),
         }
     }
 
@@ -58,21 +58,23 @@ impl Environment {
     }
 
     /// Where a request of the credentials library really goes: the configured
-    /// token endpoint, or the place it names, which must be the cloud's own.
+    /// token endpoint in place of the cloud's, the endpoint that stands in for
+    /// everything, or the place it names, which must be the cloud's own.
     ///
     /// # Errors
     /// When the library asks for a host that has no business with tokens.
     pub(crate) fn token_origin(&self, asked: &url::Url) -> Result<Origin, CollectError> {
-        if let Some(url) = &self.authority_url {
+        let asked = asked.origin().ascii_serialization();
+        let is_authority = asked == self.authority();
+        let configured = self.authority_url.as_deref().filter(|_| is_authority);
+        if let Some(url) = configured.or(self.endpoint_url.as_deref()) {
             return Origin::new(url);
         }
-        let asked = asked.origin().ascii_serialization();
-        match asked.as_str() {
-            "http://169.254.169.254" => Origin::metadata(&asked),
-            _ if asked == self.authority() => Origin::new(&asked),
-            // A managed identity of App Service is on the machine itself.
-            _ => Origin::metadata(&asked),
+        if is_authority {
+            return Origin::new(&asked);
         }
+        // The metadata service, or App Service's, which is on the machine itself.
+        Origin::metadata(&asked)
     }
 
     pub(crate) const fn authority(&self) -> &'static str {
@@ -128,6 +130,21 @@ mod tests {
             }
         }
         assert!(environment(AzureCloud::UsGov).scope().contains("core.usgovcloudapi"));
+    }
+
+    #[test]
+    fn another_authority_does_not_get_the_machines_own_calls() {
+        let environment = Environment::new(&AzureOptions {
+            authority_url: Some("https://login.partner.example".into()),
+            ..AzureOptions::named("x")
+        });
+        for (asked, host) in [
+            ("https://login.microsoftonline.com/t", "login.partner.example"),
+            ("http://169.254.169.254/metadata/identity", "169.254.169.254"),
+        ] {
+            let asked = url::Url::parse(asked).unwrap();
+            assert_eq!(environment.token_origin(&asked).unwrap().host_header(), host);
+        }
     }
 
     #[test]

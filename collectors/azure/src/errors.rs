@@ -11,6 +11,12 @@ use serde::Deserialize;
 /// Longest part of an outside message that is kept, in characters.
 const MESSAGE_LIMIT: usize = 300;
 
+/// The window of Resource Graph's quota.
+const QUOTA_WINDOW: Duration = Duration::from_secs(5);
+
+/// A longer wait than this is no wait but an outage.
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
+
 /// The body of an error answer: `{"error": {"code", "message"}}`, or the pair
 /// without the envelope.
 #[derive(Debug, Default, Deserialize)]
@@ -116,6 +122,13 @@ fn with_hint(error: CollectError, answer: &Answer, now: Timestamp) -> CollectErr
     }
 }
 
+/// How long to hold calls back after an answer that used the quota up.
+pub(crate) fn quota_wait(answer: &Answer) -> Option<Duration> {
+    let remaining: u64 = answer.header("x-ms-user-quota-remaining")?.trim().parse().ok()?;
+    let resets = answer.header("x-ms-user-quota-resets-after").and_then(clock_time);
+    (remaining == 0).then(|| resets.unwrap_or(QUOTA_WINDOW).min(LONGEST_WAIT))
+}
+
 /// `hh:mm:ss` as a duration.
 pub(crate) fn clock_time(text: &str) -> Option<Duration> {
     let mut parts = text.trim().splitn(3, ':').map(|part| part.parse::<u64>().ok());
@@ -131,6 +144,14 @@ pub(crate) fn is_refused_token(error: &CollectError) -> bool {
             error.code.as_deref(),
             Some("ExpiredAuthenticationToken" | "InvalidAuthenticationToken" | "AuthenticationFailed")
         )
+}
+
+/// Whether what was asked for has been deleted since it was listed.
+pub(crate) fn is_gone(error: &CollectError) -> bool {
+    matches!(
+        error.code.as_deref(),
+        Some("ResourceNotFound" | "ResourceGroupNotFound" | "NotFound")
+    )
 }
 
 /// Whether nobody ever used the service in this subscription: there is
@@ -205,6 +226,22 @@ mod tests {
             text.contains("Microsoft.Compute/virtualMachines/read") && text.contains("Reader"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn only_a_quota_that_is_used_up_holds_calls_back() {
+        let with = |remaining: &'static str, resets: &'static str| {
+            let mut answer = answer(200, "{}");
+            let headers = &mut answer.headers;
+            headers.insert("x-ms-user-quota-remaining", http::HeaderValue::from_static(remaining));
+            headers.insert("x-ms-user-quota-resets-after", http::HeaderValue::from_static(resets));
+            quota_wait(&answer)
+        };
+        assert_eq!(with("1", "00:00:03"), None);
+        assert_eq!(with("0", "00:00:03"), Some(Duration::from_secs(3)));
+        assert_eq!(with("0", "soon"), Some(QUOTA_WINDOW));
+        assert_eq!(with("0", "99999:00:00"), Some(LONGEST_WAIT));
+        assert_eq!(quota_wait(&answer(200, "{}")), None);
     }
 
     #[test]

@@ -103,11 +103,16 @@ impl Lister {
 async fn machines(cx: &Context, arm: &Arm, subscription: &str) -> Result<Listed, CollectError> {
     use gpuwatch_collector_core::Reason;
     let error = match graph::machines(cx, arm, subscription).await {
-        Ok(machines) => {
-            return Ok(Listed {
-                machines: machines.into_iter().filter(Record::has_accelerators).collect(),
+        Ok(indexed) => {
+            let mut listed = Listed {
+                machines: indexed.machines,
                 failed: HashMap::new(),
-            });
+            };
+            for set in &indexed.doubtful {
+                listed.add_members(cx, arm, set).await;
+            }
+            listed.machines.retain(Record::has_accelerators);
+            return Ok(listed);
         }
         Err(error) if matches!(error.reason, Reason::Credentials | Reason::Throttled) => return Err(error),
         Err(error) => error,

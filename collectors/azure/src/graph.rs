@@ -1,7 +1,7 @@
 //! Machines from Resource Graph: one query lists a subscription, with power
 //! states, from an index that is seconds to minutes behind.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use gpuwatch_collector_core::{Call, CollectError, Context, Progress, Reason, read_all};
 use gpuwatch_collector_rest::Rows;
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     arm::{Arm, Listing},
+    sizes,
     vm::{Record, SetFacts},
 };
 
@@ -104,7 +105,7 @@ impl Set {
             .and_then(|p| p.virtual_machine_profile.as_ref());
         SetFacts {
             name: self.name.clone(),
-            size: self.sku.as_ref().and_then(|sku| sku.name.clone()).unwrap_or_default(),
+            size: self.size().to_owned(),
             priority: profile.and_then(|profile| profile.priority.clone()),
             tags: self
                 .tags
@@ -121,31 +122,67 @@ impl Set {
         mode.is_some_and(|mode| mode.eq_ignore_ascii_case("Flexible"))
     }
 
-    /// Whether it has members at all; unknown counts as yes.
-    pub(crate) fn may_have_members(&self) -> bool {
+    /// Whether it may have members that are listed apart from the machines and
+    /// have accelerators. A mixed set names its sizes elsewhere: its members
+    /// are looked at.
+    pub(crate) fn has_own_members(&self) -> bool {
+        let size = self.size();
+        let may_fit = size.is_empty() || size.eq_ignore_ascii_case("Mix") || sizes::has_accelerators(size);
+        may_fit && !self.is_flexible() && self.capacity().is_none_or(|capacity| capacity > 0.0)
+    }
+
+    /// Whether it says itself that it has accelerator machines.
+    fn is_inhabited(&self) -> bool {
+        sizes::has_accelerators(self.size()) && self.capacity().is_some_and(|capacity| capacity > 0.0)
+    }
+
+    fn size(&self) -> &str {
         self.sku
             .as_ref()
-            .and_then(|sku| sku.capacity)
-            .is_none_or(|capacity| capacity > 0.0)
+            .and_then(|sku| sku.name.as_deref())
+            .unwrap_or_default()
     }
+
+    fn capacity(&self) -> Option<f64> {
+        self.sku.as_ref()?.capacity
+    }
+}
+
+/// What the index has of a subscription.
+pub(crate) struct Indexed {
+    pub machines: Vec<Record>,
+    /// Sets that say they have accelerator machines, of which the index shows
+    /// none: its table of members is young.
+    pub doubtful: Vec<Set>,
 }
 
 /// Accelerator machines of a subscription, members of uniform sets included.
 ///
 /// # Errors
 /// When a query fails or its answer is not whole.
-pub(crate) async fn machines(cx: &Context, arm: &Arm, subscription: &str) -> Result<Vec<Record>, CollectError> {
+pub(crate) async fn machines(cx: &Context, arm: &Arm, subscription: &str) -> Result<Indexed, CollectError> {
     let mut machines: Vec<Record> = query(cx, arm, subscription, MACHINES).await?;
-    let sets: Vec<Set> = query(cx, arm, subscription, SETS).await?;
-    let facts: HashMap<String, SetFacts> = sets.iter().map(|set| (set.id.to_lowercase(), set.facts())).collect();
-    if sets.iter().any(|set| !set.is_flexible()) {
-        let members: Vec<Record> = query(cx, arm, subscription, MEMBERS).await?;
-        machines.extend(members.into_iter().map(|mut member| {
-            member.set = set_of_member(&member.id).and_then(|id| facts.get(&id).cloned());
-            member
-        }));
+    let mut sets: Vec<Set> = query(cx, arm, subscription, SETS).await?;
+    if sets.iter().any(Set::has_own_members) {
+        let mut members: Vec<Record> = query(cx, arm, subscription, MEMBERS).await?;
+        let facts: HashMap<String, SetFacts> = sets.iter().map(|set| (set.id.to_lowercase(), set.facts())).collect();
+        let mut shown = HashSet::new();
+        for member in &mut members {
+            if let Some(id) = set_of_member(&member.id) {
+                member.set = facts.get(&id).cloned();
+                shown.insert(id);
+            }
+        }
+        sets.retain(|set| set.has_own_members() && set.is_inhabited() && !shown.contains(&set.id.to_lowercase()));
+        machines.extend(members);
+    } else {
+        sets.clear();
     }
-    Ok(machines)
+    machines.retain(Record::has_accelerators);
+    Ok(Indexed {
+        machines,
+        doubtful: sets,
+    })
 }
 
 /// The set of a member, from the member's id.
@@ -191,7 +228,8 @@ async fn query<T: DeserializeOwned + Send>(
         Progress::all_new(records)
     })
     .await?;
-    if found.cut && found.total.is_some_and(|total| found.seen < total) {
+    // Rows can be cut off without a next page, and without a word.
+    if found.total.map_or(found.cut, |total| found.seen < total) {
         return Err(CollectError::new(
             Reason::Decode,
             format!("{}: rows are missing and there is no next page", RESOURCES.call.title()),
@@ -233,6 +271,6 @@ mod tests {
     #[test]
     fn a_bare_set_is_uniform_and_may_have_members() {
         let set: Set = serde_json::from_value(json!({"id": "/s"})).unwrap();
-        assert!(!set.is_flexible() && set.may_have_members());
+        assert!(!set.is_flexible() && set.has_own_members() && !set.is_inhabited());
     }
 }

@@ -259,6 +259,10 @@ impl Record {
         let priority = own
             .or_else(|| self.set.as_ref()?.priority.as_deref())
             .unwrap_or_default();
+        // What a set says for its members is missing, and they may be spot.
+        if priority.is_empty() && self.set.is_none() && is_uniform_member(&self.id) {
+            return Billing::exact(BillingMode::Unknown, "");
+        }
         match priority {
             "Spot" | "Low" => Billing::exact(BillingMode::Spot, ""),
             // A name of the newest model; what it costs is not published.
@@ -274,6 +278,12 @@ impl Record {
     pub(crate) fn has_accelerators(&self) -> bool {
         sizes::has_accelerators(self.size())
     }
+}
+
+/// Whether an id is that of a member of a uniform set: they have ids below the
+/// set's, and no priority of their own.
+pub(crate) fn is_uniform_member(id: &str) -> bool {
+    id.to_lowercase().contains("/virtualmachinescalesets/")
 }
 
 fn power_word(code: &str) -> Option<String> {
@@ -296,6 +306,11 @@ fn state(power: Option<&str>) -> State {
 /// A time of the API: up to seven digits of a second, and an offset.
 pub(crate) fn time(text: &str) -> Option<Timestamp> {
     text.trim().parse().ok()
+}
+
+/// A time, or the beginning of a day.
+pub(crate) fn day_or_time(text: &str) -> Option<Timestamp> {
+    time(text).or_else(|| time(&format!("{}T00:00:00Z", text.trim())))
 }
 
 #[cfg(test)]
@@ -322,14 +337,14 @@ mod tests {
         )
     }
 
-    fn vm(properties: Value) -> Value {
+    fn vm(properties: &Value) -> Value {
         json!({"id": "/subscriptions/S1/resourceGroups/RG/providers/Microsoft.Compute/virtualMachines/A",
                "name": "A", "location": "East US", "properties": properties})
     }
 
     #[test]
     fn ids_are_lower_case_and_regions_have_no_blanks() {
-        let vm = read(vm(json!({"timeCreated": "2026-01-01T00:00:00.1234567+00:00"})));
+        let vm = read(vm(&json!({"timeCreated": "2026-01-01T00:00:00.1234567+00:00"})));
         assert!(vm.id.starts_with("/subscriptions/s1/resourcegroups/rg/"));
         assert_eq!(&*vm.region, "eastus");
         assert!(vm.launched.is_some());
@@ -346,10 +361,10 @@ mod tests {
             (json!("SpotPlus"), BillingMode::Spot, "spot_plus"),
             (json!("Barter"), BillingMode::Unknown, "Barter"),
         ] {
-            let vm = read(vm(json!({"priority": priority})));
+            let vm = read(vm(&json!({"priority": priority})));
             assert_eq!((vm.billing.mode, &*vm.billing.detail), (mode, detail), "{priority}");
         }
-        let hosted = read(vm(json!({"host": {"id": "/h"}})));
+        let hosted = read(vm(&json!({"host": {"id": "/h"}})));
         assert_eq!((&*hosted.billing.detail, &*hosted.tenancy), ("dedicated_host", "host"));
     }
 
@@ -365,19 +380,19 @@ mod tests {
             ("", State::Unknown),
         ] {
             let by_graph = read(vm(
-                json!({"extended": {"instanceView": {"powerState": {"code": code}}}}),
+                &json!({"extended": {"instanceView": {"powerState": {"code": code}}}}),
             ));
             assert_eq!(by_graph.state, expected, "{code}");
             let statuses = json!([{"code": "ProvisioningState/succeeded"}, {"code": code}, {}]);
-            let by_view = read(vm(json!({"instanceView": {"statuses": statuses}})));
+            let by_view = read(vm(&json!({"instanceView": {"statuses": statuses}})));
             assert_eq!(by_view.state, expected, "{code}");
         }
-        assert_eq!(read(vm(json!({}))).state, State::Unknown);
+        assert_eq!(read(vm(&json!({}))).state, State::Unknown);
     }
 
     #[test]
     fn members_inherit_what_the_set_says() {
-        let mut member = record(vm(json!({})));
+        let mut member = record(vm(&json!({})));
         member.set = Some(SetFacts {
             name: "set".into(),
             size: "Standard_NC24ads_A100_v4".into(),
@@ -386,6 +401,14 @@ mod tests {
         });
         assert_eq!(member.size(), "Standard_NC24ads_A100_v4");
         assert_eq!(member.billing().mode, BillingMode::Spot);
+    }
+
+    #[test]
+    fn a_member_whose_set_is_missing_has_no_known_mode() {
+        let id =
+            "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/x/virtualMachines/0";
+        let member = record(json!({"id": id, "sku": {"name": "Standard_NC24ads_A100_v4"}}));
+        assert_eq!(member.billing().mode, BillingMode::Unknown);
     }
 
     // P48

@@ -33,7 +33,7 @@ async fn every_visible_subscription_is_polled_unless_it_is_left_out() {
     assert_eq!(global.count(), 1, "the tenant's commitments are polled once");
 
     let rig = Rig::new(world.clone(), |options| {
-        options.exclude_subscriptions = vec![FIRST.into()]
+        options.exclude_subscriptions = vec![FIRST.into()];
     })
     .await;
     assert_eq!(accounts(&rig.discover().await.0), [SECOND]);
@@ -102,7 +102,7 @@ async fn an_application_signs_in_and_again_when_its_token_has_ended() {
     let world = small_world();
     world.add_client("11111111-1111-4111-8111-111111111111", "secret");
     let rig = Rig::new(world.clone(), |options| {
-        with_secret(options, SecretSource::value("secret"))
+        with_secret(options, SecretSource::value("secret"));
     })
     .await;
     let (found, _) = rig.discover().await;
@@ -123,7 +123,7 @@ async fn a_rotated_secret_file_is_read_anew() {
     let file = folder.path().join("secret");
     std::fs::write(&file, "old\n").unwrap();
     let rig = Rig::new(world.clone(), |options| {
-        with_secret(options, SecretSource::File(file.clone()))
+        with_secret(options, SecretSource::File(file.clone()));
     })
     .await;
     assert!(rig.discover().await.0.failures.is_empty());
@@ -139,7 +139,7 @@ async fn refused_sign_ins_say_what_to_correct_and_show_no_secret() {
     let world = small_world();
     world.add_client("11111111-1111-4111-8111-111111111111", "secret");
     let rig = Rig::new(world.clone(), |options| {
-        with_secret(options, SecretSource::value("wr0ng"))
+        with_secret(options, SecretSource::value("wr0ng"));
     })
     .await;
     let error = rig.discover().await.0.failures.remove(0).error;
@@ -150,6 +150,59 @@ async fn refused_sign_ins_say_what_to_correct_and_show_no_secret() {
         "{text}"
     );
     assert_eq!(rig.calls_of("token"), 1, "not tried again and again");
+}
+
+// P52
+#[tokio::test]
+async fn without_credentials_it_says_what_to_set() {
+    let world = small_world();
+    world.set_machine_identity(false);
+    let rig = Rig::new(world, |options| options.access_token = None).await;
+    let (found, _) = rig.discover().await;
+    let error = &found.failures[0].error;
+    assert_eq!(error.reason, Reason::Credentials);
+    for part in ["tenant_id", "client_secret_file", "managed", "az login"] {
+        assert!(error.to_string().contains(part), "{part}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn the_machines_own_identity_is_found_without_configuration() {
+    let world = small_world();
+    world.set_machine_identity(true);
+    let rig = Rig::new(world, |options| options.access_token = None).await;
+    let (found, _) = rig.discover().await;
+    assert_eq!(accounts(&found), [FIRST, SECOND], "{:?}", found.failures);
+}
+
+// P47
+#[tokio::test]
+async fn a_refused_first_subscription_hides_no_commitments_of_the_tenant() {
+    let rig = Rig::new(small_world(), |_| {}).await;
+    rig.server
+        .faults()
+        .add(FaultRule::new(FaultKind::AccessDenied).account(FIRST));
+    let (found, _) = rig.discover().await;
+    assert_eq!(found.failures.len(), 1);
+    let mut global = found.targets.iter().filter(|t| &*t.scope.region == Scope::GLOBAL);
+    assert_eq!(global.next().map(|t| &*t.scope.account.id), Some(FIRST));
+    assert!(accounts(&found).contains(&SECOND));
+}
+
+#[tokio::test]
+async fn an_empty_list_of_reservations_is_called_unclear() {
+    let rig = Rig::new(small_world(), |_| {}).await;
+    let (results, cx) = rig
+        .collect(&scope(FIRST, Scope::GLOBAL), Dataset::Commitments, PATIENT)
+        .await;
+    assert!(results.iter().all(Result::is_ok));
+    let unclear: Vec<&str> = cx
+        .calls()
+        .iter()
+        .filter(|call| call.unclear.is_some())
+        .map(|call| call.call.service)
+        .collect();
+    assert_eq!(unclear, ["billingbenefits", "capacity"]);
 }
 
 // P40, P44

@@ -15,15 +15,16 @@ use gpuwatch_collector_core::Reason;
 use gpuwatch_fakecloud_azure::{MachineSpec, World};
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
 use gpuwatch_inventory::BillingMode;
-use support::{EAST, FIRST, PATIENT, Rig, SECOND, WEST, compare, reason, small_world};
+use support::{EAST, FIRST, PATIENT, Rig, SECOND, WEST, compare, compare_commitments, reason, small_world};
 
 // P24, P28, P32, P36
 #[tokio::test]
 async fn the_demo_fleet_is_seen_as_it_is() {
     let world = World::demo(7, 300);
     let rig = Rig::new(world.clone(), |_| {}).await;
-    let (instances, _) = rig.everything().await;
+    let (instances, commitments) = rig.everything().await;
     compare(&world, &instances);
+    compare_commitments(&world, &commitments);
     for mode in [
         BillingMode::OnDemand,
         BillingMode::Reserved,
@@ -40,8 +41,9 @@ async fn the_demo_fleet_is_seen_as_it_is() {
 async fn a_fleet_of_many_pages_is_complete_either_way() {
     let world = World::fleet(7, 2_345);
     let rig = Rig::new(world.clone(), |_| {}).await;
-    let (instances, _) = rig.everything().await;
+    let (instances, commitments) = rig.everything().await;
     compare(&world, &instances);
+    compare_commitments(&world, &commitments);
     assert!(rig.calls_of("resources") >= 6, "pages of 1,000");
     assert_eq!(rig.calls_of("virtualMachines.listAll"), 0);
 

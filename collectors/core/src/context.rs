@@ -223,6 +223,17 @@ impl Context {
             .note_call(&self.scope, self.dataset, call, Some(error));
     }
 
+    /// Notes that the newest answer of a call can mean two things (nothing was
+    /// bought, or nothing may be seen) and the cloud does not say which:
+    /// `gpuwatch check` says so, and counts it as no failure.
+    pub fn unclear(&self, call: Call, what: &'static str) {
+        self.shared.store.note_unclear(&self.scope, self.dataset, call, what);
+        tracing::debug!(
+            provider = %self.scope.provider, account = %self.scope.account.id, region = %self.scope.region,
+            dataset = %self.dataset, operation = call.operation, permission = call.permission, what, "unclear answer"
+        );
+    }
+
     /// How the calls of this scope ended so far, for tests.
     #[must_use]
     pub fn calls(&self) -> Vec<CallStatus> {
@@ -268,6 +279,15 @@ impl Context {
     /// the time is up.
     pub async fn timeout<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
         self.shared.clock.timeout(limit, future).await
+    }
+
+    /// Waits, by the scheduler's clock, but not past the deadline: for clouds
+    /// that announce with an answer that the next call would be refused.
+    pub async fn pause(&self, delay: Duration) {
+        let delay = delay.min(self.remaining());
+        if !delay.is_zero() {
+            self.shared.clock.sleep(delay).await;
+        }
     }
 
     /// A context outside a scheduler, for tests: real clock, no rate limits.

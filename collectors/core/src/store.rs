@@ -80,11 +80,19 @@ pub struct CallStatus {
     pub call: Call,
     /// The error, if it failed.
     pub error: Option<CollectError>,
+    /// What its answer leaves open, where it was one that can mean two things.
+    pub unclear: Option<&'static str>,
+}
+
+#[derive(Debug, Default)]
+struct Outcome {
+    error: Option<CollectError>,
+    unclear: Option<&'static str>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    calls: BTreeMap<(Scope, Dataset, Call), Option<CollectError>>,
+    calls: BTreeMap<(Scope, Dataset, Call), Outcome>,
     tasks: BTreeMap<TaskKey, TaskState>,
     inherited: BTreeMap<TaskKey, TaskState>,
     skipped: BTreeMap<(Provider, Text, Text, &'static str), u64>,
@@ -218,17 +226,28 @@ impl Store {
 
     /// Notes how a call ended.
     pub fn note_call(&self, scope: &Scope, dataset: Dataset, call: Call, error: Option<&CollectError>) {
-        self.lock().calls.insert((scope.clone(), dataset, call), error.cloned());
+        let outcome = Outcome {
+            error: error.cloned(),
+            unclear: None,
+        };
+        self.lock().calls.insert((scope.clone(), dataset, call), outcome);
+    }
+
+    /// Notes what the newest answer of a call leaves open.
+    pub fn note_unclear(&self, scope: &Scope, dataset: Dataset, call: Call, what: &'static str) {
+        let mut inner = self.lock();
+        inner.calls.entry((scope.clone(), dataset, call)).or_default().unclear = Some(what);
     }
 
     /// How the newest call of every operation ended.
     pub fn calls(&self) -> Vec<CallStatus> {
         let inner = self.lock();
-        let status = |((scope, dataset, call), error): (&(Scope, Dataset, Call), &Option<CollectError>)| CallStatus {
+        let status = |((scope, dataset, call), outcome): (&(Scope, Dataset, Call), &Outcome)| CallStatus {
             scope: scope.clone(),
             dataset: *dataset,
             call: *call,
-            error: error.clone(),
+            error: outcome.error.clone(),
+            unclear: outcome.unclear,
         };
         inner.calls.iter().map(status).collect()
     }

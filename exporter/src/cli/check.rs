@@ -53,6 +53,9 @@ struct Check {
     /// Regions where it works.
     works_in: Vec<Text>,
     failures: Vec<Failure>,
+    /// What an answer leaves open that can mean two things.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unclear: Option<&'static str>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -65,6 +68,7 @@ struct Failure {
 impl Check {
     const fn status(&self) -> &'static str {
         match (self.failures.is_empty(), self.works_in.is_empty()) {
+            (true, _) if self.unclear.is_some() => "unclear",
             (true, _) => "ok",
             (false, true) => "failed",
             (false, false) => "partly",
@@ -96,7 +100,9 @@ fn checks(calls: &[CallStatus], tasks: &[TaskStatus]) -> Vec<Check> {
             permission: status.call.permission,
             works_in: Vec::new(),
             failures: Vec::new(),
+            unclear: None,
         });
+        check.unclear = check.unclear.or(status.unclear);
         let region = status.scope.region.clone();
         match &status.error {
             None => check.works_in.push(region),
@@ -138,6 +144,7 @@ fn checks(calls: &[CallStatus], tasks: &[TaskStatus]) -> Vec<Check> {
             permission: "",
             works_in: Vec::new(),
             failures: vec![failure],
+            unclear: None,
         });
     }
     checks.sort_by(|a, b| (a.provider, &a.account, &a.api).cmp(&(b.provider, &b.account, &b.api)));
@@ -196,7 +203,7 @@ fn as_rows(check: &Check) -> Vec<Vec<Cow<'_, str>>> {
     };
     let errors = check.errors();
     if errors.is_empty() {
-        return vec![row(String::new(), "")];
+        return vec![row(String::new(), check.unclear.unwrap_or_default())];
     }
     errors
         .into_iter()
@@ -245,7 +252,10 @@ fn as_text(checks: &[Check], snapshot: &Snapshot, bold: bool, width: usize) -> S
             "{provider} {account}{name}: {instances} GPU instances in {regions} regions"
         );
     }
-    for check in checks.iter().filter(|check| !check.failures.is_empty()) {
+    for check in checks {
+        if let Some(unclear) = check.unclear {
+            let _ = writeln!(text, "\n{} {} {}:\n  {unclear}", check.provider, check.account, check.api);
+        }
         for (error, regions) in check.errors() {
             let _ = writeln!(
                 text,
@@ -314,6 +324,7 @@ mod tests {
             dataset: Dataset::Inventory,
             call: LIST,
             error,
+            unclear: None,
         }
     }
 
@@ -347,6 +358,19 @@ mod tests {
             ("partly", 1, 2)
         );
         assert_eq!(check.errors().len(), 1, "the same error once");
+    }
+
+    #[test]
+    fn an_answer_that_can_mean_two_things_is_no_failure() {
+        let unclear = CallStatus {
+            unclear: Some("nothing there, or nothing may be seen"),
+            ..call("a", None)
+        };
+        let checks = checks(&[unclear], &[]);
+        assert_eq!((checks[0].status(), checks[0].failures.len()), ("unclear", 0));
+        let text = as_text(&checks, &Snapshot::empty(jiff::Timestamp::UNIX_EPOCH), false, 120);
+        assert!(text.contains("nothing may be seen"), "{text}");
+        assert_eq!(as_rows(&checks[0])[0][7], "nothing there, or nothing may be seen");
     }
 
     #[test]

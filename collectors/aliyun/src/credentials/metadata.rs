@@ -66,29 +66,24 @@ pub(crate) async fn session(
     let role = match settings.role {
         Some(role) => role.to_owned(),
         None => match service.get(ROLES, token.as_deref()).await {
-            Some(answer) if answer.is_success() && !answer.is_html() => first_line(&answer),
-            _ => return Ok(None),
+            Ok(answer) => first_line(&answer),
+            Err(_) => return Ok(None),
         },
     };
     if !is_role_name(&role) {
         return Ok(None);
     }
-    let missing = || {
+    let missing = |why: &str| {
         let message =
-            format!("the metadata service has no keys of the role {role}; is the role attached to this machine?");
+            format!("the metadata service has no keys of the role {role}: {why}; is it attached to this machine?");
         CollectError::new(Reason::Credentials, message)
     };
-    let answer = service
-        .get(&format!("{ROLES}{role}"), token.as_deref())
-        .await
-        .ok_or_else(missing)?;
-    if !answer.is_success() || answer.is_html() {
-        return Err(missing());
-    }
+    let answer = service.get(&format!("{ROLES}{role}"), token.as_deref()).await;
+    let answer = answer.map_err(|error| missing(&error.message))?;
     let granted: Granted = answer.json(KEYS)?;
     match granted.keys {
         Some(keys) if granted.code == "Success" => Ok(Some(keys.into())),
-        _ => Err(missing()),
+        _ => Err(missing("it does not say Success")),
     }
 }
 
@@ -132,32 +127,40 @@ impl Service<'_> {
                 "21600",
             )
             .ok()?;
-        let answer = self.send(TOKEN, request).await?;
-        (answer.is_success() && !answer.is_html()).then(|| first_line(&answer))
+        let answer = self.send(TOKEN, request).await.ok()?;
+        Some(first_line(&answer))
     }
 
     /// Asks with the token, and without it where that is refused.
-    async fn get(&self, path: &str, token: Option<&str>) -> Option<Answer> {
-        let request = Request::new(Method::GET, self.origin.url(path).ok()?);
+    async fn get(&self, path: &str, token: Option<&str>) -> Result<Answer, CollectError> {
+        let request = Request::new(Method::GET, self.origin.url(path)?);
         let Some(token) = token else {
             return self.send(KEYS, request).await;
         };
         let name = HeaderName::from_static("x-aliyun-ecs-metadata-token");
-        let with_token = request.clone().secret_header(name, token).ok()?;
-        match self.send(KEYS, with_token).await {
-            Some(answer) if answer.is_success() => Some(answer),
-            refused if self.tokens_only => refused,
-            _ => self.send(KEYS, request).await,
+        match self.send(KEYS, request.clone().secret_header(name, token)?).await {
+            Err(_) if !self.tokens_only => self.send(KEYS, request).await,
+            result => result,
         }
     }
 
-    /// One attempt within a second; elsewhere than in the cloud nobody answers.
-    async fn send(&self, call: Call, request: Request) -> Option<Answer> {
+    /// One attempt within a second: elsewhere than in the cloud nobody answers.
+    /// What is wrong with a role is told by a page for people.
+    async fn send(&self, call: Call, request: Request) -> Result<Answer, CollectError> {
         let limit = PATIENCE.min(self.cx.remaining());
-        self.cx
-            .timeout(limit, self.http.send(call, &self.origin, request))
-            .await?
-            .ok()
+        let attempt = || async {
+            let sent = self.http.send(call, &self.origin, request.clone());
+            let answer = self.cx.timeout(limit, sent).await.unwrap_or_else(|| {
+                let message = format!("{} did not answer within {:.1} s", call.title(), limit.as_secs_f64());
+                Err(CollectError::new(Reason::Timeout, message))
+            });
+            let answer = answer.map_err(|error| error.retryable(false))?;
+            if !answer.is_success() || answer.is_html() {
+                return Err(answer.failure_by_status(call).retryable(false));
+            }
+            Ok(answer)
+        };
+        self.cx.call(call, attempt).await
     }
 }
 

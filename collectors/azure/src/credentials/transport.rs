@@ -1,33 +1,48 @@
 //! Lets the credentials library use gpuwatch's connections: one set of
 //! proxies, bounds and root certificates for everything.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use azure_core::{
     error::{Error, ErrorKind},
     http::{AsyncRawResponse, Body, HttpClient, Request, StatusCode, headers::Headers},
 };
-use gpuwatch_collector_core::Call;
+use gpuwatch_collector_core::{Call, CollectError, lock};
 use gpuwatch_collector_rest::{Http, Request as OwnRequest};
 use http::{HeaderName, HeaderValue, Method};
 
 use super::origin_of;
 use crate::environment::Environment;
 
+/// Why the newest exchange failed, where it was not for what the directory
+/// said: the library's errors do not tell a lost connection or a busy server
+/// from a refusal.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trouble(Arc<Mutex<Option<CollectError>>>);
+
+impl Trouble {
+    /// Takes it out.
+    pub(crate) fn take(&self) -> Option<CollectError> {
+        lock(&self.0).take()
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct OwnTransport {
     http: Http,
     environment: Arc<Environment>,
     call: Call,
+    trouble: Trouble,
 }
 
 impl OwnTransport {
-    pub(crate) fn new(http: Http, environment: Arc<Environment>, call: Call) -> Self {
+    pub(crate) fn new(http: Http, environment: Arc<Environment>, call: Call, trouble: Trouble) -> Self {
         Self {
             http,
             environment,
             call,
+            trouble,
         }
     }
 }
@@ -60,11 +75,21 @@ impl HttpClient for OwnTransport {
         if let Body::Bytes(bytes) = request.body() {
             own = own.body(bytes.clone());
         }
-        let answer = self
-            .http
-            .send(self.call, &origin, own)
-            .await
-            .map_err(|error| failed(error.to_string()))?;
+        let answer = match self.http.send(self.call, &origin, own).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let text = error.to_string();
+                *lock(&self.trouble.0) = Some(error);
+                return Err(failed(text));
+            }
+        };
+        *lock(&self.trouble.0) = if answer.status == 429 || answer.status >= 500 {
+            Some(answer.failure_by_status(self.call))
+        } else if answer.is_success() {
+            answer.json::<serde::de::IgnoredAny>(self.call).err()
+        } else {
+            None
+        };
         let mut headers = Headers::new();
         for (name, value) in &answer.headers {
             if let Ok(value) = value.to_str() {

@@ -153,6 +153,42 @@ pub fn scope(account: &str, region: &str) -> Scope {
     }
 }
 
+/// The truth about what a world's tenant bought and what was collected of it.
+pub fn compare_commitments(world: &World, commitments: &[Commitment]) {
+    let mut expected: Vec<_> = world
+        .commitments()
+        .into_iter()
+        .map(|c| {
+            (
+                c.id,
+                c.account,
+                c.region,
+                c.kind.to_owned(),
+                c.instance_type,
+                c.units,
+                c.used,
+            )
+        })
+        .collect();
+    let mut found: Vec<_> = commitments
+        .iter()
+        .map(|c| {
+            (
+                c.id.to_string(),
+                c.account.to_string(),
+                c.region.to_string(),
+                c.kind.to_string(),
+                c.instance_type.to_string(),
+                c.units,
+                c.used_units,
+            )
+        })
+        .collect();
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
+}
+
 pub fn reason(result: &Result<impl Sized, CollectError>) -> Option<Reason> {
     result.as_ref().err().map(|error| error.reason)
 }
@@ -209,8 +245,8 @@ pub fn compare(world: &World, instances: &[Instance]) {
                 i.state.to_string(),
                 i.billing.mode.to_string(),
                 i.billing.detail.to_string(),
-                shown(i.accelerators.count.map(|count| count.get())),
-                i.launched.map(|time| time.as_second()),
+                shown(i.accelerators.count.map(gpuwatch_inventory::GpuCount::get)),
+                i.launched.map(jiff::Timestamp::as_second),
             );
             (i.id.to_string(), facts)
         })

@@ -6,9 +6,6 @@ use crate::error::ArmError;
 use crate::rows::{self, View};
 use crate::world::{CapacitySpec, Subscription, capacity_id};
 
-/// Size that no catalogue knows, with its number of GPUs.
-pub(crate) const FUTURE_SIZE: (&str, u32) = ("Standard_ND128isr_X900_v9", 8);
-
 /// All machines: the model, or their state of running.
 pub(crate) fn machines(subscription: &Subscription, status_only: bool) -> Vec<Value> {
     let view = if status_only { View::Status } else { View::Model };
@@ -44,33 +41,6 @@ pub(crate) fn members(subscription: &Subscription, set: &str, with_state: bool) 
     }
     let view = if with_state { View::Status } else { View::Model };
     Ok(rows::members(subscription, set, view))
-}
-
-/// Sizes on sale in a location; the number of GPUs is wrong for some of them,
-/// as in the real list.
-pub(crate) fn skus(location: &str) -> Vec<Value> {
-    let sizes: [(&str, Option<u32>); 6] = [
-        ("Standard_D4s_v5", None),
-        ("Standard_NC4as_T4_v3", Some(1)),
-        ("Standard_NV6ads_A10_v5", Some(1)),
-        ("Standard_ND96isr_H100_v5", Some(12)),
-        ("Standard_ND96isr_MI300X_v5", Some(8)),
-        (FUTURE_SIZE.0, Some(FUTURE_SIZE.1)),
-    ];
-    let sku = |(name, gpus): &(&str, Option<u32>)| {
-        let mut capabilities = vec![json!({"name": "vCPUs", "value": "96"})];
-        capabilities.extend(gpus.map(|gpus| json!({"name": "GPUs", "value": gpus.to_string()})));
-        json!({
-            "resourceType": "virtualMachines",
-            "name": name,
-            "locations": [location],
-            "capabilities": capabilities,
-            "restrictions": [],
-        })
-    };
-    let mut all: Vec<Value> = sizes.iter().map(sku).collect();
-    all.push(json!({"resourceType": "disks", "name": "Premium_LRS", "locations": [location]}));
-    all
 }
 
 /// All groups of capacity reservations.

@@ -6,7 +6,7 @@ use gpuwatch_fakecloud_core::fleet::{HOSTILE_TEXTS, Purchase, TEAMS, machine_nam
 use gpuwatch_fakecloud_core::random::Random;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::compute::FUTURE_SIZE;
+use crate::sizes::{FUTURE_SIZE, SILENT_SIZE};
 use crate::world::{CapacitySpec, MachineSpec, ReservationSpec, SavingsPlanSpec, ScaleSetSpec, World};
 
 const RESEARCH: &str = "1a2b3c4d-0000-4000-8000-00000000000A";
@@ -88,6 +88,7 @@ impl World {
             });
         }
         add(machine("future", FUTURE_SIZE.0));
+        add(machine("silent", SILENT_SIZE));
         add(MachineSpec {
             on_host: true,
             ..machine("hosted", "Standard_NC4as_T4_v3")

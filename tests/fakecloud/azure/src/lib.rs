@@ -23,6 +23,7 @@ mod graph;
 mod page;
 mod rows;
 mod service;
+mod sizes;
 mod subscriptions;
 mod truth;
 mod world;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::error::ArmError;
 use crate::page::page;
 use crate::world::{Inner, Subscription, World};
-use crate::{auth, benefits, compute, graph, subscriptions};
+use crate::{auth, benefits, compute, graph, sizes, subscriptions};
 
 /// Rows of a page of ARM listings.
 const PAGE_ROWS: usize = 200;
@@ -304,7 +304,7 @@ impl AzureExchange {
                     .and_then(|rest| rest.strip_suffix('\''));
                 let location =
                     location.ok_or_else(|| ArmError::bad_request("Only a filter by location is supported."))?;
-                compute::skus(location).into()
+                sizes::skus(location).into()
             }
             Operation::CapacityGroups => compute::capacity_groups(subscription).into(),
             Operation::CapacityGroup { name } => compute::capacity_group(subscription, name)?,

@@ -9,7 +9,7 @@ pub(crate) fn list(inner: &Inner) -> Vec<Value> {
     let visible = inner
         .subscriptions
         .values()
-        .filter(|subscription| !subscription.denied.contains("Microsoft.Resources/subscriptions/read"));
+        .filter(|subscription| subscription.is_visible());
     visible
         .map(|subscription| {
             json!({

@@ -1,35 +1,14 @@
 //! What a correct observer must report, worked out from the world itself.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use gpuwatch_fakecloud_core::{CommitmentTruth, InstanceTruth};
 use jiff::Timestamp;
 
-use crate::compute::{FUTURE_SIZE, member_id};
+use crate::compute::member_id;
+use crate::sizes::{Gpus, gpus};
 use crate::world::{Inner, ReservationSpec, World, machine_id, set_id};
-
-/// Accelerators of the sizes that the worlds use, by lower-case size.
-const GPUS: [(&str, f64); 9] = [
-    ("standard_nd96isr_h100_v5", 8.0),
-    ("standard_nc24ads_a100_v4", 1.0),
-    ("standard_nc48ads_a100_v4", 2.0),
-    ("standard_nc4as_t4_v3", 1.0),
-    ("standard_nc64as_t4_v3", 4.0),
-    ("standard_nv6ads_a10_v5", 1.0 / 6.0),
-    ("standard_nv18ads_a10_v5", 0.5),
-    ("standard_nd96isr_mi300x_v5", 8.0),
-    ("standard_nd96isr_h200_v5", 8.0),
-];
-
-/// Accelerators of a size; `None` for a machine without.
-fn gpus(size: &str) -> Option<f64> {
-    let size = size.to_lowercase();
-    if size == FUTURE_SIZE.0.to_lowercase() {
-        return Some(f64::from(FUTURE_SIZE.1));
-    }
-    GPUS.iter().find(|(known, _)| *known == size).map(|(_, gpus)| *gpus)
-}
 
 fn state(power: &str) -> &'static str {
     match power {
@@ -42,15 +21,27 @@ fn state(power: &str) -> &'static str {
     }
 }
 
-/// Mode and detail. The words of priorities nobody knows are known here.
+/// Mode and detail. A priority that nobody knows is its own detail.
 fn billing(priority: &str, on_host: bool) -> (&'static str, &'static str) {
     match priority {
         "Spot" | "Low" => ("spot", ""),
         "SpotPlus" => ("spot", "spot_plus"),
         "" | "Regular" if on_host => ("on_demand", "dedicated_host"),
         "" | "Regular" => ("on_demand", ""),
-        _ => ("unknown", "Barter"),
+        other => ("unknown", lasting(other)),
     }
+}
+
+/// A word for as long as the process runs; they are few.
+fn lasting(word: &str) -> &'static str {
+    static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = words.get(word) {
+        return known;
+    }
+    let word: &'static str = Box::leak(word.to_owned().into_boxed_str());
+    words.insert(word);
+    word
 }
 
 impl World {
@@ -59,7 +50,7 @@ impl World {
     pub fn truth(&self) -> Vec<InstanceTruth> {
         let inner = self.read();
         let mut truth = machines(&inner);
-        for (id, _) in allocate(&inner, &truth).0 {
+        for id in allocate(&inner, &truth).0 {
             if let Some(row) = truth.iter_mut().find(|row| row.id == id) {
                 (row.billing_mode, row.billing_detail) = ("reserved", "reservation");
             }
@@ -84,7 +75,7 @@ impl World {
                 kind: "reservation",
                 instance_type: spec.size.clone(),
                 units: Some(spec.quantity),
-                used: Some(used),
+                used,
             })
             .collect();
         truth.extend(inner.plans.iter().map(|(id, spec)| CommitmentTruth {
@@ -96,11 +87,8 @@ impl World {
             units: None,
             used: None,
         }));
-        for subscription in inner.subscriptions.values().filter(|s| s.state == "Enabled") {
-            let held = subscription
-                .capacity
-                .iter()
-                .filter(|capacity| gpus(&capacity.size).is_some());
+        for subscription in inner.subscriptions.values().filter(|s| s.is_polled()) {
+            let held = subscription.capacity.iter().filter(|capacity| has_gpus(&capacity.size));
             truth.extend(held.map(|capacity| CommitmentTruth {
                 account: subscription.id.to_lowercase(),
                 region: capacity.location.clone(),
@@ -117,9 +105,11 @@ impl World {
 
 fn machines(inner: &Inner) -> Vec<InstanceTruth> {
     let mut truth = Vec::new();
-    for subscription in inner.subscriptions.values().filter(|s| s.state == "Enabled") {
+    for subscription in inner.subscriptions.values().filter(|s| s.is_polled()) {
+        let with_skus = subscription.allows("Microsoft.Compute/skus/read");
         let row = |id: String, name: &str, location: &str, zone: &str, size: &str, power: &str, created: Timestamp| {
-            gpus(size).map(|gpus| InstanceTruth {
+            let gpus = gpus(size, with_skus);
+            (gpus != Gpus::Absent).then(|| InstanceTruth {
                 account: subscription.id.to_lowercase(),
                 account_name: subscription.name.clone(),
                 region: location.to_owned(),
@@ -130,7 +120,7 @@ fn machines(inner: &Inner) -> Vec<InstanceTruth> {
                 state: state(power),
                 billing_mode: "",
                 billing_detail: "",
-                gpus: Some(gpus),
+                gpus: gpus.count(),
                 launched: created,
             })
         };
@@ -164,43 +154,189 @@ fn machines(inner: &Inner) -> Vec<InstanceTruth> {
     truth
 }
 
+fn has_gpus(size: &str) -> bool {
+    gpus(size, true) != Gpus::Absent
+}
+
 fn is_active(spec: &ReservationSpec) -> bool {
-    spec.state == "Succeeded" && gpus(&spec.size).is_some()
+    spec.state == "Succeeded" && spec.expires > Timestamp::now() && has_gpus(&spec.size)
+}
+
+/// Where a reservation applies, the narrowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    Group,
+    Subscription,
+    Shared,
+}
+
+fn reach(spec: &ReservationSpec) -> Reach {
+    let scope = spec.applies_to.to_lowercase();
+    match scope.contains("/resourcegroups/") {
+        true => Reach::Group,
+        false if scope.is_empty() => Reach::Shared,
+        false => Reach::Subscription,
+    }
+}
+
+/// Whether the machines in a reservation's reach can all be seen.
+fn is_in_sight(inner: &Inner, spec: &ReservationSpec) -> bool {
+    let scope = spec.applies_to.to_lowercase();
+    let mut polled = inner.subscriptions.values().filter(|s| s.is_polled());
+    scope.is_empty() || polled.any(|s| scope.split('/').any(|part| part.eq_ignore_ascii_case(&s.id)))
 }
 
 /// Which machines reservations pay for, and how many units of each (active)
-/// reservation are used: the narrowest scope first, then by id; machines from
-/// the oldest on.
-fn allocate(inner: &Inner, truth: &[InstanceTruth]) -> (Vec<(String, usize)>, Vec<u32>) {
+/// reservation are used: those bound to a single scope before the shared ones,
+/// a resource group's before a subscription's, then by id; machines from the
+/// oldest on.
+fn allocate(inner: &Inner, truth: &[InstanceTruth]) -> (Vec<String>, Vec<Option<u32>>) {
     let active: Vec<&(String, ReservationSpec)> =
         inner.reservations.iter().filter(|(_, spec)| is_active(spec)).collect();
     let mut order: Vec<usize> = (0..active.len()).collect();
-    order.sort_by_key(|at| {
-        active
-            .get(*at)
-            .map(|(id, spec)| (Reverse(spec.applies_to.len()), id.to_lowercase()))
-    });
+    order.sort_by_key(|at| active.get(*at).map(|(id, spec)| (reach(spec), id.to_lowercase())));
     let mut machines: Vec<&InstanceTruth> = truth
         .iter()
         .filter(|row| (row.state, row.billing_mode, row.billing_detail) == ("running", "on_demand", ""))
         .collect();
     machines.sort_by(|a, b| (a.launched, &a.id).cmp(&(b.launched, &b.id)));
-    let mut taken = BTreeSet::new();
-    let (mut covered, mut used) = (Vec::new(), vec![0; active.len()]);
+    let mut covered = BTreeSet::new();
+    let mut used = vec![None; active.len()];
     for at in order {
-        let (Some((_, spec)), Some(count)) = (active.get(at), used.get_mut(at)) else {
+        let (Some((_, spec)), Some(used)) = (active.get(at), used.get_mut(at)) else {
             continue;
         };
-        let scope = spec.applies_to.to_lowercase();
+        if !is_in_sight(inner, spec) {
+            continue;
+        }
+        let scope = spec.applies_to.trim_end_matches('/').to_lowercase();
+        let mut count = 0;
         for row in &machines {
             let fits = row.region == spec.location
                 && row.instance_type.eq_ignore_ascii_case(&spec.size)
                 && (scope.is_empty() || row.id.starts_with(&format!("{scope}/")));
-            if *count < spec.quantity && fits && taken.insert(row.id.clone()) {
-                *count += 1;
-                covered.push((row.id.clone(), at));
+            if count < spec.quantity && fits && covered.insert(row.id.clone()) {
+                count += 1;
             }
         }
+        *used = Some(count);
     }
-    (covered, used)
+    (covered.into_iter().collect(), used)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::MachineSpec;
+
+    const OWN: &str = "s1";
+    const SIZE: &str = "Standard_NC24ads_A100_v4";
+
+    fn machine(name: &str, group: &str, day: i64) -> MachineSpec {
+        MachineSpec {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            size: SIZE.to_owned(),
+            created: Timestamp::from_second(day * 86_400).expect("a time"),
+            ..MachineSpec::default()
+        }
+    }
+
+    fn reservation(quantity: u32, applies_to: &str) -> ReservationSpec {
+        ReservationSpec {
+            location: "eastus".to_owned(),
+            size: SIZE.to_uppercase(),
+            quantity,
+            applies_to: applies_to.to_owned(),
+            billed_to: OWN.to_owned(),
+            state: "Succeeded".to_owned(),
+            expires: Timestamp::MAX,
+        }
+    }
+
+    fn world() -> World {
+        let world = World::empty();
+        world.add_subscription(OWN, "corp");
+        for (name, group, day) in [("a", "rg-1", 1), ("b", "rg-1", 2), ("c", "rg-2", 3), ("d", "rg-2", 4)] {
+            world.add_machine(OWN, machine(name, group, day));
+        }
+        world
+    }
+
+    fn covered(world: &World) -> Vec<String> {
+        let rows = world.truth().into_iter().filter(|row| row.billing_mode == "reserved");
+        rows.map(|row| row.name).collect()
+    }
+
+    fn used(world: &World, id: &str) -> Option<u32> {
+        let bought = world.commitments();
+        let found = bought.iter().find(|bought| bought.id == id.to_lowercase());
+        found.expect("it is active").used
+    }
+
+    // P28
+    #[test]
+    fn the_narrowest_reservation_is_used_first() {
+        let world = world();
+        let shared = world.add_reservation(reservation(2, ""));
+        let subscription = world.add_reservation(reservation(1, "/subscriptions/S1"));
+        let group = world.add_reservation(reservation(2, "/subscriptions/s1/resourceGroups/RG-1"));
+        assert_eq!(covered(&world), ["a", "b", "c", "d"]);
+        // The group's takes a and b; the oldest left is the subscription's.
+        for (id, units) in [(group, 2), (subscription, 1), (shared, 1)] {
+            assert_eq!(used(&world, &id), Some(units), "{id}");
+        }
+    }
+
+    #[test]
+    fn ended_reservations_pay_for_nothing_and_those_out_of_sight_are_unknown() {
+        let world = world();
+        world.add_reservation(ReservationSpec {
+            expires: Timestamp::UNIX_EPOCH,
+            ..reservation(4, "")
+        });
+        assert!(world.commitments().is_empty() && covered(&world).is_empty());
+        let elsewhere = world.add_reservation(reservation(4, "/subscriptions/s9"));
+        assert_eq!((used(&world, &elsewhere), covered(&world).len()), (None, 0));
+    }
+
+    // P24
+    #[test]
+    fn a_priority_that_nobody_knows_is_its_own_detail() {
+        let world = World::empty();
+        world.add_subscription(OWN, "corp");
+        for (priority, mode, detail) in [
+            ("", "on_demand", ""),
+            ("Spot", "spot", ""),
+            ("Barter", "unknown", "Barter"),
+            ("Lease", "unknown", "Lease"),
+        ] {
+            world.add_machine(
+                OWN,
+                MachineSpec {
+                    priority: priority.to_owned(),
+                    ..machine("vm", "rg", 1)
+                },
+            );
+            let row = world.truth().remove(0);
+            assert_eq!((row.billing_mode, row.billing_detail), (mode, detail));
+            world.remove_machine(OWN, "vm");
+        }
+    }
+
+    #[test]
+    fn without_the_list_of_skus_a_new_size_has_no_known_number() {
+        let world = World::empty();
+        world.add_subscription(OWN, "corp");
+        world.add_machine(
+            OWN,
+            MachineSpec {
+                size: crate::sizes::FUTURE_SIZE.0.to_owned(),
+                ..machine("vm", "rg", 1)
+            },
+        );
+        assert_eq!(world.truth().remove(0).gpus, Some(8.0));
+        world.deny(OWN, "Microsoft.Compute/skus/read");
+        assert_eq!(world.truth().remove(0).gpus, None);
+    }
 }

@@ -53,6 +53,22 @@ pub(crate) struct Subscription {
     pub(crate) capacity: Vec<CapacitySpec>,
 }
 
+impl Subscription {
+    /// Whether its machines can be listed at all.
+    pub(crate) fn is_polled(&self) -> bool {
+        self.is_visible() && !matches!(self.state.as_str(), "Disabled" | "Deleted")
+    }
+
+    /// Whether the caller has any role in it.
+    pub(crate) fn is_visible(&self) -> bool {
+        self.allows("Microsoft.Resources/subscriptions/read")
+    }
+
+    pub(crate) fn allows(&self, action: &str) -> bool {
+        !self.denied.contains(action)
+    }
+}
+
 /// A virtual machine.
 #[derive(Debug, Clone)]
 pub struct MachineSpec {

@@ -75,8 +75,8 @@ async fn assert_listed(world: &World) {
         if row.billing_mode != "reserved" {
             assert_eq!(seen["billing_mode"], row.billing_mode, "{}", row.id);
         }
-        let gpus = seen["gpus"].as_f64();
-        assert!((gpus.unwrap() - row.gpus.unwrap()).abs() < 1e-9, "{}", row.id);
+        let shown = |gpus: Option<f64>| gpus.map(|gpus| format!("{gpus:.6}"));
+        assert_eq!(shown(seen["gpus"].as_f64()), shown(row.gpus), "{}", row.id);
     }
     server.stop().await;
 }
