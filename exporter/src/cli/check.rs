@@ -254,7 +254,11 @@ fn as_text(checks: &[Check], snapshot: &Snapshot, bold: bool, width: usize) -> S
     }
     for check in checks {
         if let Some(unclear) = check.unclear {
-            let _ = writeln!(text, "\n{} {} {}:\n  {unclear}", check.provider, check.account, check.api);
+            let _ = writeln!(
+                text,
+                "\n{} {} {}:\n  {unclear}",
+                check.provider, check.account, check.api
+            );
         }
         for (error, regions) in check.errors() {
             let _ = writeln!(
