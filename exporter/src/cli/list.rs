@@ -147,11 +147,11 @@ const COLUMNS: [table::Column; 11] = [
     table::Column {
         title: "INSTANCE",
         right: false,
-        least: 19,
+        least: 22,
         keep_end: true,
     },
     table::text(NAME, 12),
-    table::text("TYPE", 10),
+    table::text("TYPE", 14),
     table::number("GPUS"),
     table::text("MODEL", 8),
     table::text("MODE", 9),
@@ -184,9 +184,13 @@ fn table_row(instance: &Instance) -> [String; 11] {
         instance.provider.as_str(),
         &instance.account,
         &instance.region,
-        &instance.id,
+        &short_id(&instance.id),
         &instance.name,
-        &instance.instance_type,
+        // Every size of Azure begins with it.
+        instance
+            .instance_type
+            .strip_prefix("Standard_")
+            .unwrap_or(&instance.instance_type),
         &instance.accelerators.count.map_or_else(|| "?".to_owned(), shown_count),
         if model.is_empty() { "?" } else { model },
         instance.billing.mode.as_str(),
@@ -194,6 +198,29 @@ fn table_row(instance: &Instance) -> [String; 11] {
         &instance.owner,
     ]
     .map(str::to_owned)
+}
+
+/// An ARM id as resource group and names (`group/set/0`): the rest of it is
+/// the account and words that every id has. Other ids are short as they are.
+fn short_id(id: &str) -> Cow<'_, str> {
+    let parts: Vec<&str> = id.split('/').collect();
+    match parts.as_slice() {
+        [
+            "",
+            "subscriptions",
+            _,
+            "resourcegroups",
+            group,
+            "providers",
+            _,
+            rest @ ..,
+        ] if !rest.is_empty() => {
+            let names = rest.iter().skip(1).step_by(2);
+            let path: Vec<&str> = std::iter::once(group).chain(names).copied().collect();
+            path.join("/").into()
+        }
+        _ => id.into(),
+    }
 }
 
 /// Instances and accelerators, together and by billing mode.
@@ -240,4 +267,25 @@ fn counted(instances: usize) -> String {
 fn shown_count(count: GpuCount) -> String {
     let text = format!("{:.3}", count.get());
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arm_ids_are_shown_without_what_every_id_has() {
+        let base = "/subscriptions/s/resourcegroups/mc_train/providers/microsoft.compute";
+        for (id, shown) in [
+            (format!("{base}/virtualmachines/a"), "mc_train/a"),
+            (
+                format!("{base}/virtualmachinescalesets/pool/virtualmachines/0"),
+                "mc_train/pool/0",
+            ),
+            (base.to_owned(), base),
+            ("i-0123".to_owned(), "i-0123"),
+        ] {
+            assert_eq!(short_id(&id), shown);
+        }
+    }
 }
