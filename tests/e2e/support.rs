@@ -9,9 +9,20 @@ use std::{
     time::Duration,
 };
 
+use gpuwatch_inventory::Provider;
 use serde_json::Value;
 
 use crate::exposition::Page;
+
+/// Whether the program was built with a cloud; a note where it was not, as
+/// the test that asks cannot run then.
+pub fn is_built_in(provider: Provider) -> bool {
+    let there = gpuwatch::registry::is_built_in(provider);
+    if !there {
+        eprintln!("built without {provider}: not tested");
+    }
+    there
+}
 
 /// A child process that ends with the test.
 pub struct Running {
