@@ -142,8 +142,8 @@ const WIDE: usize = 140;
 
 const COLUMNS: [table::Column; 11] = [
     table::text("CLOUD", 7),
-    table::text("ACCOUNT", 12),
-    table::text("REGION", 14),
+    table::text("ACCOUNT", 11),
+    table::text("REGION", 13),
     table::Column {
         title: "INSTANCE",
         right: false,
@@ -151,7 +151,7 @@ const COLUMNS: [table::Column; 11] = [
         keep_end: true,
     },
     table::text(NAME, 12),
-    table::text("TYPE", 14),
+    table::text("TYPE", 12),
     table::number("GPUS"),
     table::text("MODEL", 8),
     table::text("MODE", 9),
