@@ -1,10 +1,9 @@
 """Lists the accelerator machines of Azure with Microsoft's own clients.
 
 Usage: azure.py ENDPOINT. Prints a JSON array, one object for each machine and
-scale-set member that has accelerators, in the words of gpuwatch. Subscriptions
-come from Resource Graph's own table of machines, everything else from
-azure-mgmt-compute, so whatever this prints is what those clients understand of
-the answers.
+scale-set member that has accelerators, in the words of gpuwatch. Machines come
+from azure-mgmt-compute, and Resource Graph must know the same ones, so whatever
+this prints is what those clients understand of the answers.
 """
 
 import csv
@@ -64,17 +63,30 @@ def subscriptions():
     )
     with urllib.request.urlopen(request) as answer:
         rows = json.load(answer)["value"]
-    return [row["subscriptionId"] for row in rows if row["state"] == "Enabled"]
+    return [row["subscriptionId"] for row in rows if row["state"] not in ("Disabled", "Deleted")]
 
 
-def graph_ids(subscription):
+MACHINES = """
+Resources
+| where type =~ 'microsoft.compute/virtualmachines'
+| extend size = tostring(properties.hardwareProfile.vmSize)
+| where size matches regex @'(?i)^standard_n[a-oq-z]'
+| project id, size
+| order by id asc
+"""
+
+MEMBERS = """
+ComputeResources
+| where type in~ ('microsoft.compute/virtualmachinescalesets/virtualmachines')
+| where tostring(sku.name) matches regex @'(?i)^standard_n[a-oq-z]'
+| project id, size = tostring(sku.name)
+| order by id asc
+"""
+
+
+def graph_ids(subscription, query):
     """Ids of machines as Resource Graph pages them."""
     client = ResourceGraphClient(Static(), base_url=ENDPOINT, credential_scopes=[ENDPOINT + "/.default"])
-    query = (
-        "Resources | where type =~ 'microsoft.compute/virtualmachines' "
-        "| where properties.hardwareProfile.vmSize startswith 'Standard_N' "
-        "| project id, properties | order by id asc"
-    )
     token, found = None, []
     while True:
         request = QueryRequest(
@@ -87,12 +99,8 @@ def graph_ids(subscription):
         token = answer.skip_token
         if not token:
             assert len(found) == answer.total_records, (len(found), answer.total_records)
-            # FPGA machines are in this series too.
-            return {
-                row["id"].lower()
-                for row in found
-                if has_accelerators(row["properties"]["hardwareProfile"]["vmSize"])
-            }
+            assert answer.result_truncated == "false", answer.result_truncated
+            return {row["id"].lower() for row in found}
 
 
 def power(view):
@@ -161,9 +169,12 @@ def machines(subscription):
         if has_accelerators(size):
             state = power(views.get(machine.id.lower()))
             listed.append(row(client, subscription, machine, size, state, machine.priority))
-    assert {entry["instance_id"] for entry in listed} == graph_ids(subscription)
+    assert {entry["instance_id"] for entry in listed} == graph_ids(subscription, MACHINES)
+    alone = len(listed)
     for scale_set in client.virtual_machine_scale_sets.list_all(**options()):
-        if scale_set.orchestration_mode == "Flexible" or not has_accelerators(scale_set.sku.name):
+        # The sizes of a mixed set are those of its members.
+        may_fit = scale_set.sku.name == "Mix" or has_accelerators(scale_set.sku.name)
+        if scale_set.orchestration_mode == "Flexible" or not may_fit:
             continue
         group = scale_set.id.split("/")[4]
         priority = scale_set.virtual_machine_profile.priority
@@ -171,9 +182,12 @@ def machines(subscription):
             group, scale_set.name, expand="instanceView", **options()
         )
         for member in members:
+            if not has_accelerators(member.sku.name):
+                continue
             listed.append(
                 row(client, subscription, member, member.sku.name, power(member.instance_view), priority)
             )
+    assert {entry["instance_id"] for entry in listed[alone:]} == graph_ids(subscription, MEMBERS)
     return listed
 
 

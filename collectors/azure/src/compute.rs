@@ -64,6 +64,29 @@ impl Listed {
     }
 }
 
+/// What an identity may be allowed to read of a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Machines,
+    Sets,
+}
+
+/// Asks for one page, to learn whether it would be refused.
+///
+/// # Errors
+/// The refusal.
+pub(crate) async fn probe(cx: &Context, arm: &Arm, subscription: &str, kind: Kind) -> Result<(), CollectError> {
+    let (listing, word) = match kind {
+        Kind::Machines => (MACHINES, "virtualMachines"),
+        Kind::Sets => (SETS, "virtualMachineScaleSets"),
+    };
+    let path = format!("/subscriptions/{subscription}/providers/Microsoft.Compute/{word}");
+    match arm.get::<serde::de::IgnoredAny>(cx, listing, &path).await {
+        Err(error) if errors::is_unused(&error) => Ok(()),
+        result => result.map(|_| ()),
+    }
+}
+
 /// Accelerator machines of a subscription, members of uniform sets included.
 /// A set whose members cannot be listed spoils its own region only.
 ///

@@ -77,6 +77,9 @@ fn by_code(call: Call, code: &str, said: &str, status: u16) -> CollectError {
                 "{title}: the subscription is in another tenant: write a section of its own for that tenant: {said}"
             ),
         ),
+        // Where roles are given apart from subscriptions, a missing one is
+        // answered like this.
+        (401, _) if is_of_tenant(call) => refused(call, said),
         (401, _) => CollectError::new(Reason::Credentials, format!("{title}: {said}")),
         (_, "SubscriptionNotFound") => CollectError::new(
             Reason::Permission,
@@ -90,14 +93,23 @@ fn by_code(call: Call, code: &str, said: &str, status: u16) -> CollectError {
             Reason::NotEnabled,
             format!("{title}: the subscription is disabled: {said}"),
         ),
-        (403, _) => CollectError::new(
-            Reason::Permission,
-            format!("{title} is not allowed: {said}; {}", permission(call)),
-        ),
+        (403, _) => refused(call, said),
         (408 | 504, _) => CollectError::new(Reason::Timeout, format!("{title}: {said}")),
         _ => CollectError::new(Reason::Other, format!("{title}: {said}")).retryable(status >= 500),
     };
     error.code(code)
+}
+
+/// Whether a call is about what belongs to the tenant.
+fn is_of_tenant(call: Call) -> bool {
+    matches!(call.service, "capacity" | "billingbenefits")
+}
+
+fn refused(call: Call, said: &str) -> CollectError {
+    CollectError::new(
+        Reason::Permission,
+        format!("{} is not allowed: {said}; {}", call.title(), permission(call)),
+    )
 }
 
 fn permission(call: Call) -> String {

@@ -3,15 +3,17 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
-use gpuwatch_collector_core::{Coalesced, CollectError, Context, Interner, Scope, TagRules, lock};
+use gpuwatch_collector_core::{Coalesced, CollectError, Context, Interner, Reason, Scope, TagRules, lock};
 use gpuwatch_inventory::{Instance, Text};
 
 use crate::{
     arm::Arm,
-    compute::{self, Listed},
-    graph, sizes,
+    compute::{self, Kind, Listed},
+    graph::{self, Indexed},
+    sizes,
     sizes::Sizes,
     vm::{Record, region_of},
 };
@@ -30,7 +32,13 @@ pub(crate) struct Lister {
     /// Regions with machines, by subscription: they are polled even where the
     /// list of locations lacks them.
     inhabited: Mutex<HashMap<Text, BTreeSet<String>>>,
+    /// Monotonic time at which it was last asked whether an empty index is the
+    /// truth, by subscription.
+    believed: Mutex<HashMap<(Text, Kind), Duration>>,
 }
+
+/// How long an empty index is believed.
+const BELIEVED: Duration = Duration::from_hours(24);
 
 impl Lister {
     pub(crate) fn new(rules: TagRules) -> Self {
@@ -39,6 +47,7 @@ impl Lister {
             sizes: Sizes::default(),
             fleets: Coalesced::default(),
             inhabited: Mutex::default(),
+            believed: Mutex::default(),
         }
     }
 
@@ -51,6 +60,7 @@ impl Lister {
     pub(crate) fn retain(&self, keep: impl Fn(&Text) -> bool) {
         self.fleets.retain(&keep);
         lock(&self.inhabited).retain(|subscription, _| keep(subscription));
+        lock(&self.believed).retain(|(subscription, _), _| keep(subscription));
     }
 
     /// The regions where a subscription has machines, by a listing.
@@ -88,7 +98,7 @@ impl Lister {
     async fn fleet(&self, cx: &Context, arm: &Arm, subscription: &Text) -> Result<Arc<Fleet>, CollectError> {
         self.fleets
             .get(subscription, cx, || async {
-                let listed = machines(cx, arm, subscription).await?;
+                let listed = self.machines(cx, arm, subscription).await?;
                 let fleet = sort(cx, listed);
                 let regions = fleet.regions.keys().cloned().collect();
                 lock(&self.inhabited).insert(subscription.clone(), regions);
@@ -96,32 +106,56 @@ impl Lister {
             })
             .await
     }
-}
 
-/// Resource Graph first; the Compute API where that cannot answer. A throttled
-/// or refused identity gains nothing from the second way.
-async fn machines(cx: &Context, arm: &Arm, subscription: &str) -> Result<Listed, CollectError> {
-    use gpuwatch_collector_core::Reason;
-    let error = match graph::machines(cx, arm, subscription).await {
-        Ok(indexed) => {
-            let mut listed = Listed {
-                machines: indexed.machines,
-                failed: HashMap::new(),
-            };
-            for set in &indexed.doubtful {
-                listed.add_members(cx, arm, set).await;
+    /// Resource Graph first; the Compute API where that cannot answer. A
+    /// throttled or refused identity gains nothing from the second way.
+    async fn machines(&self, cx: &Context, arm: &Arm, subscription: &Text) -> Result<Listed, CollectError> {
+        let error = match graph::machines(cx, arm, subscription).await {
+            Ok(indexed) => return self.checked(cx, arm, subscription, indexed).await,
+            Err(error) if matches!(error.reason, Reason::Credentials | Reason::Throttled) => return Err(error),
+            Err(error) => error,
+        };
+        tracing::info!(
+            provider = "azure", account = %subscription, reason = %error.reason, error = %error,
+            "resource graph did not answer; asking compute"
+        );
+        let listed = compute::machines(cx, arm, subscription).await?;
+        // The machines are known; that the fast way fails is worth a look.
+        cx.degraded(&error);
+        Ok(listed)
+    }
+
+    /// What the index shows, where it is empty or doubtful checked against the
+    /// Compute API.
+    async fn checked(
+        &self,
+        cx: &Context,
+        arm: &Arm,
+        subscription: &Text,
+        indexed: Indexed,
+    ) -> Result<Listed, CollectError> {
+        for (kind, is_shown) in [
+            (Kind::Machines, indexed.shows_machines),
+            (Kind::Sets, indexed.shows_sets),
+        ] {
+            let key = (subscription.clone(), kind);
+            let asked = lock(&self.believed).get(&key).copied();
+            let is_believed = asked.is_some_and(|at| cx.monotonic().saturating_sub(at) < BELIEVED);
+            if !is_shown && !is_believed {
+                compute::probe(cx, arm, subscription, kind).await?;
+                lock(&self.believed).insert(key, cx.monotonic());
             }
-            listed.machines.retain(Record::has_accelerators);
-            return Ok(listed);
         }
-        Err(error) if matches!(error.reason, Reason::Credentials | Reason::Throttled) => return Err(error),
-        Err(error) => error,
-    };
-    tracing::info!(subscription, reason = %error.reason, error = %error, "resource graph did not answer; asking compute");
-    let listed = compute::machines(cx, arm, subscription).await?;
-    // The machines are known; that the fast way fails is worth a look.
-    cx.degraded(&error);
-    Ok(listed)
+        let mut listed = Listed {
+            machines: indexed.machines,
+            failed: HashMap::new(),
+        };
+        for set in &indexed.doubtful {
+            listed.add_members(cx, arm, set).await;
+        }
+        listed.machines.retain(Record::has_accelerators);
+        Ok(listed)
+    }
 }
 
 fn sort(cx: &Context, listed: Listed) -> Fleet {

@@ -154,6 +154,10 @@ pub(crate) struct Indexed {
     /// Sets that say they have accelerator machines, of which the index shows
     /// none: its table of members is young.
     pub doubtful: Vec<Set>,
+    /// Whether it shows any machine, and any set: to an identity that may not
+    /// read them it shows none, and no error.
+    pub shows_machines: bool,
+    pub shows_sets: bool,
 }
 
 /// Accelerator machines of a subscription, members of uniform sets included.
@@ -163,6 +167,7 @@ pub(crate) struct Indexed {
 pub(crate) async fn machines(cx: &Context, arm: &Arm, subscription: &str) -> Result<Indexed, CollectError> {
     let mut machines: Vec<Record> = query(cx, arm, subscription, MACHINES).await?;
     let mut sets: Vec<Set> = query(cx, arm, subscription, SETS).await?;
+    let (shows_machines, shows_sets) = (!machines.is_empty(), !sets.is_empty());
     if sets.iter().any(Set::has_own_members) {
         let mut members: Vec<Record> = query(cx, arm, subscription, MEMBERS).await?;
         let facts: HashMap<String, SetFacts> = sets.iter().map(|set| (set.id.to_lowercase(), set.facts())).collect();
@@ -182,6 +187,8 @@ pub(crate) async fn machines(cx: &Context, arm: &Arm, subscription: &str) -> Res
     Ok(Indexed {
         machines,
         doubtful: sets,
+        shows_machines,
+        shows_sets,
     })
 }
 

@@ -189,6 +189,37 @@ async fn a_refused_first_subscription_hides_no_commitments_of_the_tenant() {
     assert!(accounts(&found).contains(&SECOND));
 }
 
+/// The index shows nothing to those who may not see it, and no error.
+#[tokio::test]
+async fn a_subscription_whose_machines_may_not_be_read_is_not_taken_for_an_empty_one() {
+    for action in [
+        "Microsoft.Compute/virtualMachines/read",
+        "Microsoft.Compute/virtualMachineScaleSets/read",
+    ] {
+        let world = small_world();
+        world.deny(FIRST, action);
+        let rig = Rig::new(world, |_| {}).await;
+        let (refused, _) = rig.instances_in(FIRST, EAST, PATIENT).await;
+        let error = refused.unwrap_err();
+        assert_eq!(error.reason, Reason::Permission, "{action}");
+        assert!(error.to_string().contains(action), "{error}");
+        let (fine, _) = rig.instances_in(SECOND, EAST, PATIENT).await;
+        assert_eq!(fine.unwrap().len(), 1);
+    }
+    let world = World::empty();
+    world.add_subscription(FIRST, "really empty");
+    let rig = Rig::new(world, |_| {}).await;
+    for _ in 0..2 {
+        let (found, cx) = rig.instances_in(FIRST, EAST, PATIENT).await;
+        assert!(found.unwrap().is_empty() && !cx.is_degraded());
+    }
+    assert_eq!(
+        rig.calls_of("virtualMachines.listAll"),
+        1,
+        "asked once and then believed"
+    );
+}
+
 #[tokio::test]
 async fn an_empty_list_of_reservations_is_called_unclear() {
     let rig = Rig::new(small_world(), |_| {}).await;

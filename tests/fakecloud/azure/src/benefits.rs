@@ -1,12 +1,20 @@
 //! What the tenant bought: reservations and savings plans.
 
+use std::cell::LazyCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
+use crate::page::{self, Row};
+use crate::truth;
 use crate::world::Inner;
 
-/// Every reservation.
-pub(crate) fn reservations(inner: &Inner) -> Vec<Value> {
-    let rows = inner.reservations.iter().map(|(id, spec)| {
+/// Every reservation, with how much of it is used.
+pub(crate) fn reservations(inner: &Inner) -> Vec<Row<'_>> {
+    let used = LazyCell::new(|| truth::used_units(inner).into_iter().collect::<BTreeMap<String, u32>>());
+    let used = Rc::new(used);
+    page::rows(&inner.reservations, move |(id, spec)| {
         let single = !spec.applies_to.is_empty();
         json!({
             "id": id,
@@ -23,15 +31,15 @@ pub(crate) fn reservations(inner: &Inner) -> Vec<Value> {
                 "expiryDateTime": spec.expires.to_string(),
                 "term": "P1Y",
                 "archived": false,
+                "utilization": utilization(used.get(id).copied(), spec.quantity),
             },
         })
-    });
-    rows.collect()
+    })
 }
 
 /// Every savings plan.
-pub(crate) fn savings_plans(inner: &Inner) -> Vec<Value> {
-    let rows = inner.plans.iter().map(|(id, spec)| {
+pub(crate) fn savings_plans(inner: &Inner) -> Vec<Row<'_>> {
+    page::rows(&inner.plans, |(id, spec)| {
         let amount: Value = serde_json::from_str(&spec.hourly).unwrap_or(Value::Null);
         json!({
             "id": id,
@@ -45,6 +53,15 @@ pub(crate) fn savings_plans(inner: &Inner) -> Vec<Value> {
                 "term": "P1Y",
             },
         })
-    });
-    rows.collect()
+    })
+}
+
+/// The share of the units that is used, in percent; the same for every time
+/// span, as the world has no history.
+fn utilization(used: Option<u32>, quantity: u32) -> Value {
+    let Some(value) = used.and_then(|used| used.saturating_mul(100).checked_div(quantity)) else {
+        return Value::Null;
+    };
+    let over = |days: u32| json!({"grain": days, "grainUnit": "days", "value": value, "valueUnit": "percentage"});
+    json!({"trend": "SAME", "aggregates": [over(1), over(7), over(30)]})
 }

@@ -7,11 +7,19 @@ use gpuwatch_fakecloud_core::random::Random;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::sizes::{FUTURE_SIZE, SILENT_SIZE};
-use crate::world::{CapacitySpec, MachineSpec, ReservationSpec, SavingsPlanSpec, ScaleSetSpec, World};
+use crate::spec::{CapacitySpec, MachineSpec, ReservationSpec, SavingsPlanSpec, ScaleSetSpec, ScaleSetVariety};
+use crate::world::World;
 
 const RESEARCH: &str = "1a2b3c4d-0000-4000-8000-00000000000A";
 const PRODUCT: &str = "1a2b3c4d-0000-4000-8000-00000000000b";
 const CLOSED: &str = "1a2b3c4d-0000-4000-8000-00000000000c";
+
+/// The resource group that has a reservation for itself, and its size.
+const HELD_GROUP: &str = "rg-held";
+const HELD_SIZE: &str = "Standard_NC16as_T4_v3";
+
+/// The capacity reservation.
+const PLACES: &str = "crg-h100";
 
 const REGIONS: [&str; 4] = ["eastus", "westeurope", "southeastasia", "westus3"];
 
@@ -35,6 +43,7 @@ impl World {
         world.add_subscription(RESEARCH, "Research");
         world.add_subscription(PRODUCT, "产品线");
         world.add_subscription(CLOSED, "Closed");
+        world.add_machine(CLOSED, MachineSpec::default());
         world.set_state(CLOSED, "Disabled");
         world.showcase();
         let shown = world.truth().len();
@@ -93,6 +102,22 @@ impl World {
             on_host: true,
             ..machine("hosted", "Standard_NC4as_T4_v3")
         });
+        add(MachineSpec {
+            hibernated: true,
+            ..machine("asleep", "Standard_NC4as_T4_v3")
+        });
+        add(MachineSpec {
+            group: HELD_GROUP.to_owned(),
+            // All the digits that this cloud has.
+            created: day(20)
+                .checked_add(SignedDuration::from_nanos(123_456_700))
+                .unwrap_or_default(),
+            ..machine("held", HELD_SIZE)
+        });
+        add(MachineSpec {
+            capacity: PLACES.to_owned(),
+            ..machine("placed", "Standard_ND96isr_H100_v5")
+        });
         for name in ["cpu-1", "cpu-2"] {
             add(machine(name, "Standard_D4s_v5"));
         }
@@ -114,44 +139,81 @@ impl World {
             ("aks-managed-cluster-name".to_owned(), "train".to_owned()),
             ("team".to_owned(), "自动驾驶感知".to_owned()),
         ]);
-        let members = ["running", "running", "deallocated"];
-        let member = |(number, power): (i64, &&str)| ((*power).to_owned(), self.days_ago(10 + number));
+        let members = |powers: &[&str]| -> Vec<(String, Timestamp)> {
+            let member = |(number, power): (i64, &&str)| ((*power).to_owned(), self.days_ago(10 + number));
+            (0..).zip(powers).map(member).collect()
+        };
+        let pool = ScaleSetSpec {
+            name: "aks-gpu-12345678-vmss".to_owned(),
+            group: "MC_ml_train_westeurope".to_owned(),
+            location: "westeurope".to_owned(),
+            size: "Standard_NC24ads_A100_v4".to_owned(),
+            priority: "Spot".to_owned(),
+            tags: tags.clone(),
+            members: members(&["running", "running", "deallocated"]),
+            ..ScaleSetSpec::default()
+        };
+        // Another cluster's pool may have the same name.
         self.add_scale_set(
             PRODUCT,
             ScaleSetSpec {
-                name: "aks-gpu-12345678-vmss".to_owned(),
-                group: "MC_ml_train_westeurope".to_owned(),
-                location: "westeurope".to_owned(),
-                size: "Standard_NC24ads_A100_v4".to_owned(),
-                priority: "Spot".to_owned(),
-                tags: tags.clone(),
-                flexible: false,
-                members: (0..).zip(&members).map(member).collect(),
+                group: "MC_ml_serve_westeurope".to_owned(),
+                size: "Standard_NC4as_T4_v3".to_owned(),
+                priority: "Regular".to_owned(),
+                members: members(&["running"]),
+                ..pool.clone()
             },
         );
-        self.add_scale_set(
+        self.add_varied_scale_set(
+            PRODUCT,
+            pool,
+            ScaleSetVariety {
+                zones: ["1", "2"].map(str::to_owned).to_vec(),
+                ..ScaleSetVariety::default()
+            },
+        );
+        self.add_varied_scale_set(
+            PRODUCT,
+            ScaleSetSpec {
+                name: "assorted".to_owned(),
+                location: "westeurope".to_owned(),
+                priority: "Spot".to_owned(),
+                members: members(&["running", "starting", "running"]),
+                ..ScaleSetSpec::default()
+            },
+            ScaleSetVariety {
+                mixed_sizes: ["Standard_NC4as_T4_v3", "Standard_NV6ads_A10_v5"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                ..ScaleSetVariety::default()
+            },
+        );
+        self.add_varied_scale_set(
             PRODUCT,
             ScaleSetSpec {
                 name: "flex".to_owned(),
-                group: "rg-ml".to_owned(),
-                location: "eastus".to_owned(),
-                size: "Standard_NC4as_T4_v3".to_owned(),
-                priority: String::new(),
-                tags: BTreeMap::new(),
                 flexible: true,
-                members: Vec::new(),
+                priority: "Spot".to_owned(),
+                ..ScaleSetSpec::default()
+            },
+            ScaleSetVariety {
+                priority_mix: Some((1, 0)),
+                ..ScaleSetVariety::default()
             },
         );
-        self.add_machine(
-            PRODUCT,
-            MachineSpec {
-                name: "flex_0a1b".to_owned(),
-                set: "flex".to_owned(),
-                created: self.days_ago(3),
-                tags,
-                ..MachineSpec::default()
-            },
-        );
+        for (name, priority) in [("flex_0a1b", "Regular"), ("flex_0a1c", "Spot")] {
+            self.add_machine(
+                PRODUCT,
+                MachineSpec {
+                    name: name.to_owned(),
+                    priority: priority.to_owned(),
+                    set: "flex".to_owned(),
+                    created: self.days_ago(3),
+                    tags: tags.clone(),
+                    ..MachineSpec::default()
+                },
+            );
+        }
     }
 
     fn fill(&self, random: &mut Random, count: usize) {
@@ -210,6 +272,11 @@ impl World {
             3,
             &format!("/subscriptions/{PRODUCT}"),
         ));
+        self.add_reservation(reservation(
+            HELD_SIZE,
+            2,
+            &format!("/subscriptions/{RESEARCH}/resourceGroups/{HELD_GROUP}"),
+        ));
         self.add_reservation(ReservationSpec {
             location: "westus3".to_owned(),
             ..reservation("Standard_ND96isr_MI300X_v5", 4, "")
@@ -227,7 +294,7 @@ impl World {
         self.add_capacity(
             RESEARCH,
             CapacitySpec {
-                name: "crg-h100".to_owned(),
+                name: PLACES.to_owned(),
                 group: "rg-ml".to_owned(),
                 location: "eastus".to_owned(),
                 size: "Standard_ND96isr_H100_v5".to_owned(),

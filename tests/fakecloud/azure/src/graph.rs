@@ -1,22 +1,85 @@
-//! Resource Graph: the small part of its query language that a sensible
-//! client of machines needs. What is not understood is refused, not ignored.
+//! Resource Graph: queries over the rows of all subscriptions.
 
 use gpuwatch_fakecloud_core::FaultKind;
+use gpuwatch_fakecloud_core::random::fnv1a;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::error::ArmError;
-use crate::page::page;
+use crate::kql;
+use crate::page::{self, Listing, page};
 use crate::rows::{self, View};
-use crate::world::Inner;
+use crate::world::{Inner, Subscription};
 
 /// Most rows of a page.
 const MAX_PAGE: u64 = 1000;
 
+/// The action that a role must allow.
+pub(crate) const ACTION: &str = "Microsoft.ResourceGraph/resources/read";
+
+/// Queries that a caller may make in a time span.
+#[derive(Debug)]
+pub(crate) struct Quota {
+    pub(crate) queries: u32,
+    pub(crate) window: SignedDuration,
+    used: u32,
+    resets: Timestamp,
+}
+
+/// What is left of a quota, as the headers of an answer tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) queries: u32,
+    /// Until it is whole again.
+    pub(crate) seconds: i64,
+}
+
+impl Quota {
+    pub(crate) const fn new(queries: u32, window: SignedDuration) -> Self {
+        Self {
+            queries,
+            window,
+            used: 0,
+            resets: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    /// Counts a query; `Err` where there is none left.
+    pub(crate) fn take(&mut self, now: Timestamp) -> Result<Left, Left> {
+        if self.resets <= now {
+            self.used = 0;
+            self.resets = now.checked_add(self.window).unwrap_or(Timestamp::MAX);
+        }
+        let fits = self.used < self.queries;
+        self.used += u32::from(fits);
+        let left = Left {
+            queries: self.queries - self.used,
+            // The part of a second that has begun counts.
+            seconds: (self.resets.as_millisecond() - now.as_millisecond() + 999) / 1000,
+        };
+        if fits { Ok(left) } else { Err(left) }
+    }
+}
+
+impl Left {
+    /// `x-ms-user-quota-remaining` and `x-ms-user-quota-resets-after`.
+    pub(crate) fn headers(self) -> [(&'static str, String); 2] {
+        let (minutes, seconds) = (self.seconds / 60, self.seconds % 60);
+        [
+            ("x-ms-user-quota-remaining", self.queries.to_string()),
+            (
+                "x-ms-user-quota-resets-after",
+                format!("{:02}:{:02}:{seconds:02}", minutes / 60, minutes % 60),
+            ),
+        ]
+    }
+}
+
 /// Answers a query.
 pub(crate) fn resources(inner: &Inner, body: &Value, alteration: Option<FaultKind>) -> Result<Value, ArmError> {
-    let query = body["query"]
+    let text = body["query"]
         .as_str()
-        .ok_or_else(|| ArmError::bad_request("Query is required."))?;
+        .ok_or_else(|| ArmError::graph("InvalidQuery", "A query is required."))?;
     let scope: Vec<&str> = body["subscriptions"]
         .as_array()
         .into_iter()
@@ -24,131 +87,112 @@ pub(crate) fn resources(inner: &Inner, body: &Value, alteration: Option<FaultKin
         .filter_map(Value::as_str)
         .collect();
     if scope.is_empty() {
-        return Err(ArmError::bad_request("At least one subscription is required."));
+        return Err(ArmError::graph(
+            "NoValidSubscriptionsInQueryRequest",
+            "At least one subscription is required.",
+        ));
+    }
+    let named = || {
+        let all = inner.subscriptions.values();
+        all.filter(|subscription| scope.iter().any(|id| id.eq_ignore_ascii_case(&subscription.id)))
+    };
+    if named().next().is_some() && named().all(|subscription| !subscription.allows(ACTION)) {
+        return Err(ArmError::graph_denied());
     }
     let options = &body["options"];
+    if options["resultFormat"]
+        .as_str()
+        .is_some_and(|format| format != "objectArray")
+    {
+        return Err(ArmError::graph("InvalidOptions", "Only rows as objects are simulated."));
+    }
     let top = options["$top"].as_u64().unwrap_or(100);
     if !(1..=MAX_PAGE).contains(&top) {
-        return Err(ArmError::bad_request("$top must be from 1 to 1000."));
+        return Err(ArmError::graph("InvalidOptions", "$top must be from 1 to 1000."));
     }
-    let mut steps = query.split('|').map(str::trim);
-    let table = steps.next().unwrap_or_default();
-    let mut found = rows_of(inner, table, &scope)?;
-    let mut ordered = false;
-    for step in steps {
-        found = match step.split_once(' ') {
-            Some(("where", condition)) => {
-                let condition = Condition::parse(condition)?;
-                found.into_iter().filter(|row| condition.holds(row)).collect()
-            }
-            Some(("project", columns)) => {
-                let columns: Vec<&str> = columns.split(',').map(str::trim).collect();
-                if columns.iter().any(|column| !column.chars().all(char::is_alphanumeric)) {
-                    return Err(unknown(step));
-                }
-                found.iter().map(|row| project(row, &columns)).collect()
-            }
-            Some(("order", "by id asc")) => {
-                ordered = true;
-                found.sort_by_key(|row| row["id"].as_str().unwrap_or_default().to_lowercase());
-                found
-            }
-            _ => return Err(unknown(step)),
-        };
+    let query = kql::parse(text).map_err(|failure| ArmError::query(&failure))?;
+    // Subscriptions without a role are silently not there, and neither are
+    // those that are disabled.
+    let visible = named().filter(|s| s.is_polled() && s.allows(ACTION));
+    let rows = query.run(table(visible, &query.table)?);
+    let listing = Listing {
+        asked: fnv1a(format!("{text}\n{}", scope.join("\n").to_lowercase()).as_bytes()),
+        limit: usize::try_from(top).unwrap_or(usize::MAX),
+        token: options["$skipToken"].as_str(),
+    };
+    let rows = page::rows(rows, Value::clone);
+    let page = page(&rows, &listing, alteration)
+        .ok_or_else(|| ArmError::graph("InvalidSkipToken", "The skip token is not one of this query."))?;
+    let mut rows = page.rows;
+    let mut next = page.next;
+    let mut is_cut = false;
+    if alteration == Some(FaultKind::PartialResult) {
+        // Half of the rows, and no way to the others.
+        rows.truncate(rows.len() / 2);
+        (next, is_cut) = (None, true);
+    } else if !query.can_page && next.is_some() {
+        (next, is_cut) = (None, true);
     }
-    let token = options["$skipToken"].as_str();
-    let limit = usize::try_from(top).unwrap_or(usize::MAX);
-    let page = page(found, limit, token, alteration).ok_or_else(|| ArmError::bad_request("Invalid skip token."))?;
-    let cut = page.next.is_some();
     let mut answer = json!({
         "totalRecords": page.total,
-        "count": page.rows.len(),
-        "resultTruncated": if cut && !ordered { "true" } else { "false" },
-        "data": page.rows,
+        "count": rows.len(),
+        "resultTruncated": if is_cut { "true" } else { "false" },
+        "data": rows,
         "facets": [],
     });
-    // Without an order there is no place to go on from.
-    if let (Some(next), true) = (page.next, ordered) {
+    if let Some(next) = next {
         answer["$skipToken"] = json!(next);
     }
     Ok(answer)
 }
 
-fn unknown(step: &str) -> ArmError {
-    ArmError::new(
-        400,
-        "InvalidQuery",
-        format!("Query is invalid: '{step}' is not understood."),
-    )
-}
-
-fn project(row: &Value, columns: &[&str]) -> Value {
-    let kept = columns
-        .iter()
-        .filter_map(|column| Some(((*column).to_owned(), row.get(*column)?.clone())));
-    kept.collect::<serde_json::Map<_, _>>().into()
-}
-
-/// The rows that the caller may see: subscriptions it has no role in are
-/// silently not there.
-fn rows_of(inner: &Inner, table: &str, scope: &[&str]) -> Result<Vec<Value>, ArmError> {
-    let visible = inner.subscriptions.values().filter(|subscription| {
-        scope.iter().any(|id| id.eq_ignore_ascii_case(&subscription.id))
-            && !subscription.denied.contains("Microsoft.Compute/virtualMachines/read")
-    });
+/// The rows of a table that the caller may see.
+fn table<'a>(visible: impl Iterator<Item = &'a Subscription>, name: &str) -> Result<Vec<Value>, ArmError> {
     let mut found = Vec::new();
     for subscription in visible {
-        match table {
-            "Resources" => {
+        match name.to_lowercase().as_str() {
+            "resources" => {
                 let machines = subscription.machines.iter();
+                let machines = machines.filter(|_| subscription.allows("Microsoft.Compute/virtualMachines/read"));
                 found.extend(machines.map(|machine| rows::machine(&subscription.id, machine, View::Graph)));
-                found.extend(subscription.sets.iter().map(|set| rows::scale_set(subscription, set)));
+                let sets = subscription.sets.iter();
+                let sets = sets.filter(|_| subscription.allows("Microsoft.Compute/virtualMachineScaleSets/read"));
+                found.extend(sets.map(|set| rows::scale_set(subscription, set)));
             }
-            "ComputeResources" => {
-                let uniform = subscription.sets.iter().filter(|set| !set.flexible);
-                found.extend(uniform.flat_map(|set| rows::members(subscription, set, View::Graph)));
+            "computeresources" => {
+                let sets = subscription.sets.iter().filter(|set| !set.spec.flexible);
+                let sets = sets
+                    .filter(|_| subscription.allows("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/read"));
+                for set in sets {
+                    let members = 0..set.spec.members.len();
+                    found.extend(members.map(|number| rows::member(subscription, set, number, View::Graph)));
+                }
             }
-            _ => return Err(unknown(table)),
+            _ => {
+                return Err(ArmError::query(&kql::Failure {
+                    line: 1,
+                    position: 0,
+                    token: name.to_owned(),
+                }));
+            }
         }
     }
     Ok(found)
 }
 
-/// One comparison of a column, or a path below one, with a text.
-struct Condition<'q> {
-    path: Vec<&'q str>,
-    operator: &'q str,
-    value: &'q str,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl<'q> Condition<'q> {
-    fn parse(text: &'q str) -> Result<Self, ArmError> {
-        let mut parts = text.splitn(3, ' ');
-        let (Some(path), Some(operator), Some(value)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(unknown(text));
-        };
-        let value = value.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
-        let Some(value) = value.filter(|_| matches!(operator, "=~" | "startswith" | "contains")) else {
-            return Err(unknown(text));
-        };
-        Ok(Self {
-            path: path.split('.').collect(),
-            operator,
-            value,
-        })
-    }
-
-    /// The comparisons of this language ignore case.
-    fn holds(&self, row: &Value) -> bool {
-        let found = self.path.iter().try_fold(row, |value, key| value.get(key));
-        let Some(found) = found.and_then(Value::as_str).map(str::to_lowercase) else {
-            return false;
-        };
-        let value = self.value.to_lowercase();
-        match self.operator {
-            "=~" => found == value,
-            "startswith" => found.starts_with(&value),
-            _ => found.contains(&value),
-        }
+    #[test]
+    fn a_quota_is_used_up_and_whole_again_after_its_time() {
+        let mut quota = Quota::new(2, SignedDuration::from_secs(5));
+        let at = |millis: i64| Timestamp::from_millisecond(1_000_000 + millis).expect("a time");
+        let left = |queries, seconds| Left { queries, seconds };
+        assert_eq!(quota.take(at(0)), Ok(left(1, 5)));
+        assert_eq!(quota.take(at(3500)), Ok(left(0, 2)));
+        assert_eq!(quota.take(at(4000)), Err(left(0, 1)));
+        assert_eq!(quota.take(at(5000)), Ok(left(1, 5)));
+        assert_eq!(left(0, 3_725).headers()[1].1, "01:02:05");
     }
 }

@@ -20,16 +20,19 @@ mod compute;
 mod demo;
 mod error;
 mod graph;
+mod kql;
 mod page;
+mod route;
 mod rows;
 mod service;
 mod sizes;
+mod spec;
 mod subscriptions;
 mod truth;
+mod versions;
 mod world;
 
 pub use gpuwatch_fakecloud_core::{CommitmentTruth, InstanceTruth};
 pub use service::Azure;
-pub use world::{
-    ACCESS_TOKEN, CapacitySpec, MachineSpec, ReservationSpec, SavingsPlanSpec, ScaleSetSpec, TENANT, World,
-};
+pub use spec::{CapacitySpec, MachineSpec, ReservationSpec, SavingsPlanSpec, ScaleSetSpec, ScaleSetVariety};
+pub use world::{ACCESS_TOKEN, TENANT, World};

@@ -1,13 +1,22 @@
 //! From an HTTP request to an authenticated call and back.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
+use gpuwatch_fakecloud_core::random::fnv1a;
 use gpuwatch_fakecloud_core::{CallKey, Cloud, Exchange, FaultKind, Incoming, Reply};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::error::ArmError;
-use crate::page::page;
+use crate::page::{self, Listing, Row, page, without_expansions};
+use crate::route::Operation;
+use crate::rows::View;
 use crate::world::{Inner, Subscription, World};
-use crate::{auth, benefits, compute, graph, sizes, subscriptions};
+use crate::{auth, benefits, compute, graph, sizes, subscriptions, versions};
+
+/// Headers of an answer.
+type Headers = Vec<(&'static str, String)>;
 
 /// Rows of a page of ARM listings.
 const PAGE_ROWS: usize = 200;
@@ -22,134 +31,6 @@ impl Azure {
     #[must_use]
     pub fn new(world: World) -> Self {
         Self { world }
-    }
-}
-
-/// What a request asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Operation {
-    Token { tenant: String },
-    MachineToken,
-    Graph,
-    Subscriptions,
-    Locations,
-    Machines,
-    ScaleSets,
-    Members { set: String },
-    Skus,
-    CapacityGroups,
-    CapacityGroup { name: String },
-    CapacityMembers { group: String },
-    Reservations,
-    SavingsPlans,
-    Unknown,
-}
-
-impl Operation {
-    /// Service, operation and permission.
-    const fn words(&self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::Token { .. } | Self::MachineToken => ("login", "token", ""),
-            Self::Graph => ("resourcegraph", "resources", "Microsoft.ResourceGraph/resources/read"),
-            Self::Subscriptions => ("subscriptions", "list", "Microsoft.Resources/subscriptions/read"),
-            Self::Locations => (
-                "subscriptions",
-                "locations.list",
-                "Microsoft.Resources/subscriptions/locations/read",
-            ),
-            Self::Machines => (
-                "compute",
-                "virtualMachines.listAll",
-                "Microsoft.Compute/virtualMachines/read",
-            ),
-            Self::ScaleSets => (
-                "compute",
-                "virtualMachineScaleSets.listAll",
-                "Microsoft.Compute/virtualMachineScaleSets/read",
-            ),
-            Self::Members { .. } => (
-                "compute",
-                "virtualMachineScaleSetVMs.list",
-                "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/read",
-            ),
-            Self::Skus => ("compute", "skus.list", "Microsoft.Compute/skus/read"),
-            Self::CapacityGroups => (
-                "compute",
-                "capacityReservationGroups.list",
-                "Microsoft.Compute/capacityReservationGroups/read",
-            ),
-            Self::CapacityGroup { .. } => (
-                "compute",
-                "capacityReservationGroups.get",
-                "Microsoft.Compute/capacityReservationGroups/read",
-            ),
-            Self::CapacityMembers { .. } => (
-                "compute",
-                "capacityReservations.list",
-                "Microsoft.Compute/capacityReservationGroups/capacityReservations/read",
-            ),
-            Self::Reservations => (
-                "capacity",
-                "reservations.list",
-                "Microsoft.Capacity/reservationOrders/reservations/read",
-            ),
-            Self::SavingsPlans => (
-                "billingbenefits",
-                "savingsPlans.list",
-                "Microsoft.BillingBenefits/savingsPlans/read",
-            ),
-            Self::Unknown => ("arm", "unknown", ""),
-        }
-    }
-
-    fn parse(request: &Incoming) -> (Self, String) {
-        let path = request.uri.path().to_lowercase();
-        let original: Vec<&str> = request.uri.path().split('/').filter(|part| !part.is_empty()).collect();
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let name = |at: usize| original.get(at).map(|part| (*part).to_owned()).unwrap_or_default();
-        let (operation, subscription) = match parts.as_slice() {
-            [tenant, "oauth2", "v2.0", "token"] => {
-                let tenant = (*tenant).to_owned();
-                return (Self::Token { tenant }, String::new());
-            }
-            ["metadata", "identity", "oauth2", "token"] => return (Self::MachineToken, String::new()),
-            ["providers", "microsoft.resourcegraph", "resources"] => return (Self::Graph, String::new()),
-            ["providers", "microsoft.capacity", "reservations"] => return (Self::Reservations, String::new()),
-            ["providers", "microsoft.billingbenefits", "savingsplans"] => return (Self::SavingsPlans, String::new()),
-            ["subscriptions"] => return (Self::Subscriptions, String::new()),
-            ["subscriptions", id, "locations"] => (Self::Locations, *id),
-            ["subscriptions", id, "providers", "microsoft.compute", kind] => {
-                let operation = match *kind {
-                    "virtualmachines" => Self::Machines,
-                    "virtualmachinescalesets" => Self::ScaleSets,
-                    "skus" => Self::Skus,
-                    "capacityreservationgroups" => Self::CapacityGroups,
-                    _ => Self::Unknown,
-                };
-                (operation, *id)
-            }
-            [
-                "subscriptions",
-                id,
-                "resourcegroups",
-                _,
-                "providers",
-                "microsoft.compute",
-                rest @ ..,
-            ] => {
-                let operation = match rest {
-                    ["virtualmachinescalesets", _, "virtualmachines"] => Self::Members { set: name(7) },
-                    ["capacityreservationgroups", _] => Self::CapacityGroup { name: name(7) },
-                    ["capacityreservationgroups", _, "capacityreservations"] => {
-                        Self::CapacityMembers { group: name(7) }
-                    }
-                    _ => Self::Unknown,
-                };
-                (operation, *id)
-            }
-            _ => (Self::Unknown, ""),
-        };
-        (operation, subscription.to_owned())
     }
 }
 
@@ -188,6 +69,21 @@ impl Cloud for Azure {
     }
 }
 
+/// What an operation in a subscription finds.
+enum Found<'a> {
+    Rows(Vec<Row<'a>>),
+    One(Value),
+}
+
+/// The scale set whose machines a filter asks for.
+fn set_of_filter(filter: &str) -> Result<&str, ArmError> {
+    let key = "virtualMachineScaleSet/id";
+    let quoted = filter.strip_prefix(&format!("'{key}' eq '"));
+    let id = quoted.or_else(|| filter.strip_prefix(&format!("{key} eq '")));
+    id.and_then(|rest| rest.strip_suffix('\''))
+        .ok_or_else(|| ArmError::bad_request("Only a filter by the id of a scale set is supported."))
+}
+
 struct AzureExchange {
     world: World,
     operation: Operation,
@@ -206,15 +102,15 @@ impl Exchange for AzureExchange {
     }
 
     fn answer(&self, alteration: Option<FaultKind>) -> Reply {
-        match self.respond(alteration) {
-            Ok(value) => Reply {
+        let answered = match self.operation {
+            Operation::Graph => self.query(alteration),
+            _ => self.respond(alteration).map(|value| (value, Vec::new())),
+        };
+        match answered {
+            Ok((value, headers)) => Reply {
                 status: 200,
                 content_type: "application/json; charset=utf-8",
-                headers: vec![
-                    ("x-ms-ratelimit-remaining-subscription-reads", "11999".to_owned()),
-                    ("x-ms-user-quota-remaining", "14".to_owned()),
-                    ("x-ms-user-quota-resets-after", "00:00:05".to_owned()),
-                ],
+                headers,
                 body: Bytes::from(value.to_string()),
                 error_code: None,
             },
@@ -223,21 +119,68 @@ impl Exchange for AzureExchange {
     }
 
     fn fail(&self, kind: FaultKind) -> Reply {
-        let (_, _, action) = self.operation.words();
-        ArmError::injected(kind, action, &format!("/subscriptions/{}", self.key.account)).render()
+        let scope = self.scope();
+        let error = match self.operation {
+            Operation::Token { .. } | Operation::MachineToken => ArmError::injected_at_sign_in(kind),
+            Operation::Graph => ArmError::injected_in_graph(kind, &scope),
+            _ => ArmError::injected(kind, self.operation.words().2, &scope),
+        };
+        error.render()
     }
 }
 
 impl AzureExchange {
+    /// What a permission is needed for: the subscription, or the tenant's
+    /// provider.
+    fn scope(&self) -> String {
+        if self.key.account.is_empty() {
+            let namespace = self.operation.words().2.split('/').next().unwrap_or_default();
+            return format!("/providers/{namespace}");
+        }
+        format!("/subscriptions/{}", self.key.account)
+    }
+
     fn admit(&self) -> Result<(), ArmError> {
+        let method = match self.operation {
+            Operation::Token { .. } | Operation::Graph => "POST",
+            _ => "GET",
+        };
+        if self.request.method.as_str() != method {
+            return Err(ArmError::method(self.request.method.as_str()));
+        }
         if matches!(self.operation, Operation::Token { .. } | Operation::MachineToken) {
             return Ok(());
         }
-        auth::check(&self.world.read(), &self.request)?;
-        if !self.request.uri.query().unwrap_or_default().contains("api-version=") {
-            return Err(ArmError::no_version());
+        let inner = self.world.read();
+        auth::check(&inner, &self.request)?;
+        let path = self.request.uri.path();
+        if self.operation == Operation::Unknown {
+            return Err(ArmError::not_found(path));
         }
-        Ok(())
+        let (service, operation, _) = self.operation.words();
+        let query = auth::pairs(self.request.uri.query().unwrap_or_default());
+        let given = query.get("api-version").map(String::as_str);
+        match inner.versions.get(operation) {
+            Some(known) => {
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                versions::check(&known, given, path)
+            }
+            None => versions::check(versions::of(service, operation), given, path),
+        }
+    }
+
+    /// A query of Resource Graph, counted against the caller's quota.
+    fn query(&self, alteration: Option<FaultKind>) -> Result<(Value, Headers), ArmError> {
+        let refusal = self.world.read().graph_refusal;
+        match refusal {
+            None => {}
+            Some(404) => return Err(ArmError::no_namespace("Microsoft.ResourceGraph")),
+            Some(_) => return Err(ArmError::graph_denied()),
+        }
+        let left = self.world.write().graph_quota.take(Timestamp::now());
+        let left = left.map_err(ArmError::rate)?;
+        let value = graph::resources(&self.world.read(), &self.body, alteration)?;
+        Ok((value, left.headers().to_vec()))
     }
 
     fn respond(&self, alteration: Option<FaultKind>) -> Result<Value, ArmError> {
@@ -249,27 +192,33 @@ impl AzureExchange {
         }
         let inner = self.world.read();
         let rows = match &self.operation {
-            Operation::Graph if !inner.graph_works => {
-                return Err(ArmError::new(
-                    404,
-                    "NotFound",
-                    "The resource provider is not available.",
-                ));
-            }
-            Operation::Graph => return graph::resources(&inner, &self.body, alteration),
             Operation::Subscriptions => subscriptions::list(&inner),
-            Operation::Reservations => benefits::reservations(&inner),
-            Operation::SavingsPlans => benefits::savings_plans(&inner),
-            Operation::Unknown => return Err(ArmError::not_found(self.request.uri.path())),
+            Operation::Reservations | Operation::SavingsPlans => self.of_tenant(&inner)?,
             _ => {
                 let subscription = self.subscription(&inner)?;
                 match self.of_subscription(&inner, subscription)? {
-                    Value::Array(rows) => rows,
-                    one => return Ok(one),
+                    Found::Rows(rows) => rows,
+                    Found::One(mut one) => {
+                        if alteration == Some(FaultKind::PartialResult) {
+                            without_expansions(&mut one);
+                        }
+                        return Ok(one);
+                    }
                 }
             }
         };
-        self.listing(rows, alteration)
+        self.listing(&rows, inner.foreign_links, alteration)
+    }
+
+    /// What the tenant bought, as far as the caller may see it.
+    fn of_tenant<'a>(&self, inner: &'a Inner) -> Result<Vec<Row<'a>>, ArmError> {
+        let (_, _, action) = self.operation.words();
+        match inner.denied.get(action) {
+            Some(200) => Ok(Vec::new()),
+            Some(status) => Err(ArmError::denied_with(*status, action, &self.scope())),
+            None if self.operation == Operation::Reservations => Ok(benefits::reservations(inner)),
+            None => Ok(benefits::savings_plans(inner)),
+        }
     }
 
     /// The subscription of the call, in which the caller has the permission.
@@ -284,19 +233,25 @@ impl AzureExchange {
         Ok(subscription)
     }
 
-    fn of_subscription(&self, inner: &Inner, subscription: &Subscription) -> Result<Value, ArmError> {
+    fn of_subscription<'a>(&self, inner: &Inner, subscription: &'a Subscription) -> Result<Found<'a>, ArmError> {
         let query = auth::pairs(self.request.uri.query().unwrap_or_default());
         let is = |name: &str, value: &str| query.get(name).is_some_and(|given| given.eq_ignore_ascii_case(value));
-        Ok(match &self.operation {
-            Operation::Locations => subscriptions::locations(inner).into(),
+        Ok(Found::Rows(match &self.operation {
+            Operation::Locations => page::rows(subscriptions::locations(inner), Value::clone),
             Operation::Machines => {
-                if query.contains_key("$expand") && !query.contains_key("$filter") {
-                    return Err(ArmError::bad_request("$expand is only valid together with $filter."));
-                }
-                compute::machines(subscription, is("statusOnly", "true")).into()
+                let set = query.get("$filter").map(|filter| set_of_filter(filter)).transpose()?;
+                let view = match query.get("$expand").map(String::as_str) {
+                    None if is("statusOnly", "true") => View::Status,
+                    None => View::Model,
+                    Some("instanceView") if set.is_some() => View::Expanded,
+                    Some(_) => {
+                        return Err(ArmError::bad_request("$expand is only valid together with $filter."));
+                    }
+                };
+                compute::machines(subscription, view, set)
             }
-            Operation::ScaleSets => compute::scale_sets(subscription).into(),
-            Operation::Members { set } => compute::members(subscription, set, is("$expand", "instanceView"))?.into(),
+            Operation::ScaleSets => compute::scale_sets(subscription),
+            Operation::Members(set) => compute::members(subscription, set, is("$expand", "instanceView"))?,
             Operation::Skus => {
                 let filter = query.get("$filter").map_or("", String::as_str);
                 let location = filter
@@ -304,37 +259,66 @@ impl AzureExchange {
                     .and_then(|rest| rest.strip_suffix('\''));
                 let location =
                     location.ok_or_else(|| ArmError::bad_request("Only a filter by location is supported."))?;
-                sizes::skus(location).into()
+                page::rows(sizes::skus(location), Value::clone)
             }
-            Operation::CapacityGroups => compute::capacity_groups(subscription).into(),
-            Operation::CapacityGroup { name } => compute::capacity_group(subscription, name)?,
-            Operation::CapacityMembers { group } => compute::capacity_members(subscription, group)?.into(),
+            Operation::CapacityGroups => {
+                // References to machines only; the use has each group itself.
+                if query.get("$expand").is_some_and(|part| !part.ends_with("/$ref")) {
+                    return Err(ArmError::bad_request("$expand of a list has references only."));
+                }
+                compute::capacity_groups(subscription)
+            }
+            Operation::CapacityGroup(group) => {
+                let with_use = is("$expand", "instanceView");
+                return compute::capacity_group(subscription, group, with_use).map(Found::One);
+            }
+            Operation::CapacityMembers(group) => compute::capacity_members(subscription, group)?,
             _ => return Err(ArmError::not_found(self.request.uri.path())),
-        })
+        }))
     }
 
-    fn listing(&self, rows: Vec<Value>, alteration: Option<FaultKind>) -> Result<Value, ArmError> {
+    fn listing(&self, rows: &[Row<'_>], foreign: bool, alteration: Option<FaultKind>) -> Result<Value, ArmError> {
         let query = auth::pairs(self.request.uri.query().unwrap_or_default());
         let token = query.get("$skiptoken").map(String::as_str);
-        let page = page(rows, PAGE_ROWS, token, alteration)
-            .ok_or_else(|| ArmError::bad_request("The skip token is not valid."))?;
+        let listing = Listing {
+            asked: self.asked(&query),
+            limit: PAGE_ROWS,
+            token,
+        };
+        let page =
+            page(rows, &listing, alteration).ok_or_else(|| ArmError::bad_request("The skip token is not valid."))?;
         let mut answer = json!({"value": page.rows});
         if let Some(next) = page.next {
-            answer["nextLink"] = json!(self.link(&next));
+            answer["nextLink"] = json!(self.link(&next, foreign));
         }
         Ok(answer)
     }
 
-    /// The whole address of the next page, on the host that was asked.
-    fn link(&self, token: &str) -> String {
+    /// What a listing's tokens are good for: its path and parameters.
+    fn asked(&self, query: &BTreeMap<String, String>) -> u64 {
+        let mut asked = self.request.uri.path().to_lowercase();
+        for (name, value) in query.iter().filter(|(name, _)| *name != "$skiptoken") {
+            asked.extend(["\n", name, "=", value]);
+        }
+        fnv1a(asked.as_bytes())
+    }
+
+    /// The whole address of the next page, on the host that was asked unless
+    /// it has to be another.
+    fn link(&self, token: &str, foreign: bool) -> String {
         let host = self.request.header("host").unwrap_or("127.0.0.1");
+        let origin = if foreign {
+            "https://elsewhere.invalid".to_owned()
+        } else {
+            format!("http://{host}")
+        };
         let query = self.request.uri.query().unwrap_or_default();
         let kept: Vec<&str> = query
             .split('&')
             .filter(|pair| !pair.starts_with("%24skiptoken="))
             .collect();
         format!(
-            "http://{host}{}?{}&%24skiptoken={token}",
+            "{origin}{}?{}&%24skiptoken={token}",
             self.request.uri.path(),
             kept.join("&")
         )

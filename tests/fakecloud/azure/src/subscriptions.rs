@@ -2,25 +2,24 @@
 
 use serde_json::{Value, json};
 
+use crate::page::{self, Row};
 use crate::world::{Inner, TENANT};
 
 /// Every subscription in which the caller has any role.
-pub(crate) fn list(inner: &Inner) -> Vec<Value> {
+pub(crate) fn list(inner: &Inner) -> Vec<Row<'_>> {
     let visible = inner
         .subscriptions
         .values()
         .filter(|subscription| subscription.is_visible());
-    visible
-        .map(|subscription| {
-            json!({
-                "id": format!("/subscriptions/{}", subscription.id),
-                "subscriptionId": subscription.id,
-                "displayName": subscription.name,
-                "state": subscription.state,
-                "tenantId": TENANT,
-            })
+    page::rows(visible, |subscription| {
+        json!({
+            "id": format!("/subscriptions/{}", subscription.id),
+            "subscriptionId": subscription.id,
+            "displayName": subscription.name,
+            "state": subscription.state,
+            "tenantId": TENANT,
         })
-        .collect()
+    })
 }
 
 /// Locations, a logical one among them.

@@ -1,14 +1,15 @@
 //! What a correct observer must report, worked out from the world itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use gpuwatch_fakecloud_core::{CommitmentTruth, InstanceTruth};
 use jiff::Timestamp;
 
-use crate::compute::member_id;
+use crate::compute::{member_id, used as used_places};
 use crate::sizes::{Gpus, gpus};
-use crate::world::{Inner, ReservationSpec, World, machine_id, set_id};
+use crate::spec::{ReservationSpec, machine_id, set_id};
+use crate::world::{Inner, World};
 
 fn state(power: &str) -> &'static str {
     match power {
@@ -50,10 +51,9 @@ impl World {
     pub fn truth(&self) -> Vec<InstanceTruth> {
         let inner = self.read();
         let mut truth = machines(&inner);
-        for id in allocate(&inner, &truth).0 {
-            if let Some(row) = truth.iter_mut().find(|row| row.id == id) {
-                (row.billing_mode, row.billing_detail) = ("reserved", "reservation");
-            }
+        let covered: BTreeSet<String> = allocate(&inner, &truth).0.into_iter().collect();
+        for row in truth.iter_mut().filter(|row| covered.contains(&row.id)) {
+            (row.billing_mode, row.billing_detail) = ("reserved", "reservation");
         }
         truth.sort_by(|a, b| (&a.account, &a.region, &a.id).cmp(&(&b.account, &b.region, &b.id)));
         truth
@@ -65,8 +65,9 @@ impl World {
     pub fn commitments(&self) -> Vec<CommitmentTruth> {
         let inner = self.read();
         let used = allocate(&inner, &machines(&inner)).1;
-        let active = inner.reservations.iter().filter(|(_, spec)| is_active(spec));
+        let active = active(&inner);
         let mut truth: Vec<CommitmentTruth> = active
+            .into_iter()
             .zip(used)
             .map(|((id, spec), used)| CommitmentTruth {
                 account: spec.billed_to.to_lowercase(),
@@ -78,7 +79,9 @@ impl World {
                 used,
             })
             .collect();
-        truth.extend(inner.plans.iter().map(|(id, spec)| CommitmentTruth {
+        let plans = inner.plans.iter().filter(|(_, spec)| spec.expires > Timestamp::now());
+        let plans = plans.filter(|_| inner.allows("Microsoft.BillingBenefits/savingsPlans/read"));
+        truth.extend(plans.map(|(id, spec)| CommitmentTruth {
             account: spec.billed_to.to_lowercase(),
             region: "global".to_owned(),
             id: id.to_lowercase(),
@@ -96,11 +99,18 @@ impl World {
                 kind: "capacity_reservation",
                 instance_type: capacity.size.clone(),
                 units: Some(capacity.capacity),
-                used: Some(capacity.allocated),
+                used: Some(used_places(subscription, capacity)),
             }));
         }
         truth
     }
+}
+
+/// Units in use of each active reservation of which that is known, by id.
+pub(crate) fn used_units(inner: &Inner) -> Vec<(String, u32)> {
+    let used = allocate(inner, &machines(inner)).1;
+    let all = active(inner).into_iter().zip(used);
+    all.filter_map(|((id, _), used)| Some((id.clone(), used?))).collect()
 }
 
 fn machines(inner: &Inner) -> Vec<InstanceTruth> {
@@ -129,20 +139,22 @@ fn machines(inner: &Inner) -> Vec<InstanceTruth> {
             let (mode, detail) = billing(&machine.priority, machine.on_host);
             let m = machine;
             truth.extend(
-                row(id, &m.name, &m.location, &m.zone, &m.size, &m.power, m.created).map(|row| InstanceTruth {
+                row(id, &m.name, &m.location, &m.zone, &m.size, m.power(), m.created).map(|row| InstanceTruth {
                     billing_mode: mode,
                     billing_detail: detail,
                     ..row
                 }),
             );
         }
-        for set in subscription.sets.iter().filter(|set| !set.flexible) {
+        for varied in subscription.sets.iter().filter(|set| !set.spec.flexible) {
+            let set = &varied.spec;
             let (mode, detail) = billing(&set.priority, false);
             let base = set_id(&subscription.id, &set.group, &set.name);
             for (number, (power, created)) in set.members.iter().enumerate() {
                 let id = format!("{base}/virtualMachines/{number}");
                 let name = format!("{}_{number}", set.name);
-                let found = row(id, &name, &set.location, "", &set.size, power, *created);
+                let (zone, size) = (varied.zone_of(number), varied.size_of(number));
+                let found = row(id, &name, &set.location, zone, size, power, *created);
                 truth.extend(found.map(|row| InstanceTruth {
                     billing_mode: mode,
                     billing_detail: detail,
@@ -158,8 +170,12 @@ fn has_gpus(size: &str) -> bool {
     gpus(size, true) != Gpus::Absent
 }
 
-fn is_active(spec: &ReservationSpec) -> bool {
-    spec.state == "Succeeded" && spec.expires > Timestamp::now() && has_gpus(&spec.size)
+/// The reservations that pay for something now, unless nobody can see them.
+fn active(inner: &Inner) -> Vec<&(String, ReservationSpec)> {
+    let visible = inner.allows("Microsoft.Capacity/reservationOrders/reservations/read");
+    let all = inner.reservations.iter().filter(|_| visible);
+    all.filter(|(_, spec)| spec.state == "Succeeded" && spec.expires > Timestamp::now() && has_gpus(&spec.size))
+        .collect()
 }
 
 /// Where a reservation applies, the narrowest first.
@@ -191,8 +207,7 @@ fn is_in_sight(inner: &Inner, spec: &ReservationSpec) -> bool {
 /// a resource group's before a subscription's, then by id; machines from the
 /// oldest on.
 fn allocate(inner: &Inner, truth: &[InstanceTruth]) -> (Vec<String>, Vec<Option<u32>>) {
-    let active: Vec<&(String, ReservationSpec)> =
-        inner.reservations.iter().filter(|(_, spec)| is_active(spec)).collect();
+    let active = active(inner);
     let mut order: Vec<usize> = (0..active.len()).collect();
     order.sort_by_key(|at| active.get(*at).map(|(id, spec)| (reach(spec), id.to_lowercase())));
     let mut machines: Vec<&InstanceTruth> = truth
@@ -200,7 +215,13 @@ fn allocate(inner: &Inner, truth: &[InstanceTruth]) -> (Vec<String>, Vec<Option<
         .filter(|row| (row.state, row.billing_mode, row.billing_detail) == ("running", "on_demand", ""))
         .collect();
     machines.sort_by(|a, b| (a.launched, &a.id).cmp(&(b.launched, &b.id)));
-    let mut covered = BTreeSet::new();
+    // By region and size.
+    let mut left: BTreeMap<(&str, String), Vec<&InstanceTruth>> = BTreeMap::new();
+    for row in machines {
+        let kind = (row.region.as_str(), row.instance_type.to_lowercase());
+        left.entry(kind).or_default().push(row);
+    }
+    let mut covered = Vec::new();
     let mut used = vec![None; active.len()];
     for at in order {
         let (Some((_, spec)), Some(used)) = (active.get(at), used.get_mut(at)) else {
@@ -209,25 +230,30 @@ fn allocate(inner: &Inner, truth: &[InstanceTruth]) -> (Vec<String>, Vec<Option<
         if !is_in_sight(inner, spec) {
             continue;
         }
-        let scope = spec.applies_to.trim_end_matches('/').to_lowercase();
+        let mut scope = spec.applies_to.trim_end_matches('/').to_lowercase();
+        if !scope.is_empty() {
+            scope.push('/');
+        }
         let mut count = 0;
-        for row in &machines {
-            let fits = row.region == spec.location
-                && row.instance_type.eq_ignore_ascii_case(&spec.size)
-                && (scope.is_empty() || row.id.starts_with(&format!("{scope}/")));
-            if count < spec.quantity && fits && covered.insert(row.id.clone()) {
-                count += 1;
-            }
+        if let Some(rows) = left.get_mut(&(spec.location.as_str(), spec.size.to_lowercase())) {
+            rows.retain(|row| {
+                let pays = count < spec.quantity && row.id.starts_with(&scope);
+                if pays {
+                    count += 1;
+                    covered.push(row.id.clone());
+                }
+                !pays
+            });
         }
         *used = Some(count);
     }
-    (covered.into_iter().collect(), used)
+    (covered, used)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::MachineSpec;
+    use crate::spec::MachineSpec;
 
     const OWN: &str = "s1";
     const SIZE: &str = "Standard_NC24ads_A100_v4";

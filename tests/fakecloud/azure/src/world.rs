@@ -9,6 +9,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use gpuwatch_fakecloud_core::random::Random;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::graph::Quota;
+use crate::spec::{
+    CapacitySpec, MachineSpec, ReservationSpec, SavingsPlanSpec, ScaleSet, ScaleSetSpec, ScaleSetVariety, machine_id,
+    set_id,
+};
+
 /// A token that is always accepted.
 pub const ACCESS_TOKEN: &str = "fakecloud-access-token";
 
@@ -16,7 +22,7 @@ pub const ACCESS_TOKEN: &str = "fakecloud-access-token";
 pub const TENANT: &str = "72f988bf-0000-4000-8000-fakecloud0000";
 
 /// Audience of tokens for Resource Manager in the public cloud.
-const PUBLIC: &str = "https://management.azure.com";
+pub(crate) const PUBLIC: &str = "https://management.azure.com";
 
 /// The simulated Azure, readable and changeable at run time.
 #[derive(Debug, Clone)]
@@ -34,12 +40,28 @@ pub(crate) struct Inner {
     pub(crate) locations: Vec<String>,
     /// Secrets by client id.
     pub(crate) clients: BTreeMap<String, String>,
-    /// Ends of issued tokens.
-    pub(crate) tokens: BTreeMap<String, Timestamp>,
+    /// Issued tokens.
+    pub(crate) tokens: BTreeMap<String, Issued>,
     pub(crate) token_lifetime: SignedDuration,
-    pub(crate) graph_works: bool,
+    /// Status with which Resource Graph refuses every query.
+    pub(crate) graph_refusal: Option<u16>,
+    pub(crate) graph_quota: Quota,
     pub(crate) has_machine_identity: bool,
+    /// Versions of the API by operation, where they are not the usual ones.
+    pub(crate) versions: BTreeMap<String, Vec<String>>,
+    /// Whether the links to next pages lead elsewhere.
+    pub(crate) foreign_links: bool,
+    /// Actions of the tenant that the caller may not do, with the status of
+    /// the answer.
+    pub(crate) denied: BTreeMap<String, u16>,
     ids: Random,
+}
+
+/// What is known of a token.
+#[derive(Debug)]
+pub(crate) struct Issued {
+    pub(crate) audience: String,
+    pub(crate) ends: Timestamp,
 }
 
 #[derive(Debug)]
@@ -49,7 +71,9 @@ pub(crate) struct Subscription {
     pub(crate) state: String,
     pub(crate) denied: BTreeSet<String>,
     pub(crate) machines: Vec<MachineSpec>,
-    pub(crate) sets: Vec<ScaleSetSpec>,
+    pub(crate) sets: Vec<ScaleSet>,
+    /// Ids of sets, in lower case, whose members cannot be listed.
+    pub(crate) broken_sets: BTreeSet<String>,
     pub(crate) capacity: Vec<CapacitySpec>,
 }
 
@@ -67,125 +91,6 @@ impl Subscription {
     pub(crate) fn allows(&self, action: &str) -> bool {
         !self.denied.contains(action)
     }
-}
-
-/// A virtual machine.
-#[derive(Debug, Clone)]
-pub struct MachineSpec {
-    /// Name.
-    pub name: String,
-    /// Resource group.
-    pub group: String,
-    /// Region (`eastus`).
-    pub location: String,
-    /// Zone; empty for none.
-    pub zone: String,
-    /// Size.
-    pub size: String,
-    /// `Regular`, `Spot`, `Low` or anything; empty for a field that is absent.
-    pub priority: String,
-    /// `running`, `stopped` and so on; empty while it changes.
-    pub power: String,
-    /// Creation.
-    pub created: Timestamp,
-    /// Tags.
-    pub tags: BTreeMap<String, String>,
-    /// Name of the flexible scale set it belongs to; empty for none.
-    pub set: String,
-    /// Whether it is on a dedicated host.
-    pub on_host: bool,
-    /// Name of the capacity reservation group it uses; empty for none.
-    pub capacity: String,
-    /// Host name; empty for a machine without a profile.
-    pub computer_name: String,
-}
-
-impl Default for MachineSpec {
-    fn default() -> Self {
-        Self {
-            name: String::new(),
-            group: "rg-ml".to_owned(),
-            location: "eastus".to_owned(),
-            zone: String::new(),
-            size: "Standard_NC4as_T4_v3".to_owned(),
-            priority: "Regular".to_owned(),
-            power: "running".to_owned(),
-            created: Timestamp::UNIX_EPOCH,
-            tags: BTreeMap::new(),
-            set: String::new(),
-            on_host: false,
-            capacity: String::new(),
-            computer_name: String::new(),
-        }
-    }
-}
-
-/// A scale set. Flexible ones have their members among the machines.
-#[derive(Debug, Clone)]
-pub struct ScaleSetSpec {
-    /// Name.
-    pub name: String,
-    /// Resource group.
-    pub group: String,
-    /// Region.
-    pub location: String,
-    /// Size.
-    pub size: String,
-    /// Priority of the members; empty for absent.
-    pub priority: String,
-    /// Tags of the set; members have none of their own.
-    pub tags: BTreeMap<String, String>,
-    /// Whether it is of the flexible kind.
-    pub flexible: bool,
-    /// Power state and creation of each member of a uniform set.
-    pub members: Vec<(String, Timestamp)>,
-}
-
-/// A capacity reservation, in a group of its own name.
-#[derive(Debug, Clone)]
-pub struct CapacitySpec {
-    /// Name of the group and of the reservation.
-    pub name: String,
-    /// Resource group.
-    pub group: String,
-    /// Region.
-    pub location: String,
-    /// Size.
-    pub size: String,
-    /// Places bought.
-    pub capacity: u32,
-    /// Places that machines hold.
-    pub allocated: u32,
-}
-
-/// A reservation of machines.
-#[derive(Debug, Clone)]
-pub struct ReservationSpec {
-    /// Region.
-    pub location: String,
-    /// Size.
-    pub size: String,
-    /// Units.
-    pub quantity: u32,
-    /// Subscription or resource group it is bound to; empty for all.
-    pub applies_to: String,
-    /// Subscription that is billed.
-    pub billed_to: String,
-    /// `Succeeded`, `Expired` and so on.
-    pub state: String,
-    /// End of the term.
-    pub expires: Timestamp,
-}
-
-/// A savings plan.
-#[derive(Debug, Clone)]
-pub struct SavingsPlanSpec {
-    /// Committed per hour, as a decimal text.
-    pub hourly: String,
-    /// Subscription that is billed.
-    pub billed_to: String,
-    /// End of the term.
-    pub expires: Timestamp,
 }
 
 impl World {
@@ -209,8 +114,12 @@ impl World {
             clients: BTreeMap::new(),
             tokens: BTreeMap::new(),
             token_lifetime: SignedDuration::from_hours(1),
-            graph_works: true,
+            graph_refusal: None,
+            graph_quota: Quota::new(10_000, SignedDuration::from_secs(5)),
             has_machine_identity: false,
+            versions: BTreeMap::new(),
+            foreign_links: false,
+            denied: BTreeMap::new(),
             ids: Random::stream(0, "azure ids"),
         };
         Self {
@@ -233,6 +142,7 @@ impl World {
             denied: BTreeSet::new(),
             machines: Vec::new(),
             sets: Vec::new(),
+            broken_sets: BTreeSet::new(),
             capacity: Vec::new(),
         };
         self.write().subscriptions.insert(id.to_owned(), subscription);
@@ -243,10 +153,47 @@ impl World {
         self.change(subscription, |s| state.clone_into(&mut s.state));
     }
 
-    /// Takes a permission away in a subscription.
+    /// Takes a permission away in a subscription. Machines that cannot be
+    /// listed are there all the same, unless the subscription itself
+    /// (`Microsoft.Resources/subscriptions/read`) is out of sight; without the
+    /// list of SKUs (`Microsoft.Compute/skus/read`) new sizes have no known
+    /// number of GPUs.
     pub fn deny(&self, subscription: &str, action: &str) {
         self.change(subscription, |s| {
             s.denied.insert(action.to_owned());
+        });
+    }
+
+    /// Takes a permission of the tenant away
+    /// (`Microsoft.Capacity/reservationOrders/reservations/read`). Calls are
+    /// then refused with status 401 or 403, or answered with an empty list
+    /// where it is 200: both are seen of the real service.
+    pub fn deny_tenant(&self, action: &str, status: u16) {
+        self.write().denied.insert(action.to_owned(), status);
+    }
+
+    /// Sets the versions of the API that an operation has
+    /// (`virtualMachines.listAll`), as clouds that lag behind have fewer.
+    pub fn set_api_versions(&self, operation: &str, versions: &[&str]) {
+        let versions = versions.iter().map(|version| (*version).to_owned()).collect();
+        self.write().versions.insert(operation.to_owned(), versions);
+    }
+
+    /// Lets links to next pages lead to a host that is none of Azure's, or to
+    /// the one that was asked.
+    pub fn set_foreign_links(&self, foreign: bool) {
+        self.write().foreign_links = foreign;
+    }
+
+    /// Lets the listing of one uniform scale set's members fail, or work.
+    pub fn set_members_fail(&self, subscription: &str, group: &str, set: &str, fail: bool) {
+        let id = set_id(subscription, group, set).to_lowercase();
+        self.change(subscription, |s| {
+            if fail {
+                s.broken_sets.insert(id);
+            } else {
+                s.broken_sets.remove(&id);
+            }
         });
     }
 
@@ -271,9 +218,14 @@ impl World {
         self.change(subscription, |s| s.machines.retain(|machine| machine.name != name));
     }
 
-    /// Adds a scale set.
+    /// Adds a scale set whose members are alike.
     pub fn add_scale_set(&self, subscription: &str, spec: ScaleSetSpec) {
-        self.change(subscription, |s| s.sets.push(spec));
+        self.add_varied_scale_set(subscription, spec, ScaleSetVariety::default());
+    }
+
+    /// Adds a scale set whose members differ.
+    pub fn add_varied_scale_set(&self, subscription: &str, spec: ScaleSetSpec, variety: ScaleSetVariety) {
+        self.change(subscription, |s| s.sets.push(ScaleSet { spec, variety }));
     }
 
     /// Adds a capacity reservation.
@@ -310,14 +262,26 @@ impl World {
 
     /// Ends every token that was issued.
     pub fn expire_tokens(&self) {
-        for end in self.write().tokens.values_mut() {
-            *end = Timestamp::UNIX_EPOCH;
+        for issued in self.write().tokens.values_mut() {
+            issued.ends = Timestamp::UNIX_EPOCH;
         }
     }
 
-    /// Switches Resource Graph on or off.
+    /// Switches Resource Graph on, or off as in a cloud without it (404).
     pub fn set_graph(&self, works: bool) {
-        self.write().graph_works = works;
+        self.write().graph_refusal = (!works).then_some(404);
+    }
+
+    /// Lets Resource Graph refuse the caller (403).
+    pub fn deny_graph(&self) {
+        self.write().graph_refusal = Some(403);
+    }
+
+    /// Bounds the queries of Resource Graph, which by default are as many as
+    /// anybody makes. Every answer tells how many are left; one too many is
+    /// refused.
+    pub fn set_graph_quota(&self, queries: u32, window: SignedDuration) {
+        self.write().graph_quota = Quota::new(queries, window);
     }
 
     fn change(&self, subscription: &str, change: impl FnOnce(&mut Subscription)) {
@@ -336,34 +300,19 @@ impl World {
 }
 
 impl Inner {
+    /// Whether the caller may do what has no subscription.
+    pub(crate) fn allows(&self, action: &str) -> bool {
+        !self.denied.contains_key(action)
+    }
+
     /// Issues a token.
-    pub(crate) fn issue(&mut self) -> String {
+    pub(crate) fn issue(&mut self, audience: &str) -> String {
         let token = format!("eyJfake.{}", self.ids.hex(32));
-        let end = Timestamp::now()
+        let ends = Timestamp::now()
             .checked_add(self.token_lifetime)
             .unwrap_or(Timestamp::MAX);
-        self.tokens.insert(token.clone(), end);
+        let audience = audience.to_owned();
+        self.tokens.insert(token.clone(), Issued { audience, ends });
         token
     }
-}
-
-/// ARM id of a machine, in mixed case as the service writes it.
-pub(crate) fn machine_id(subscription: &str, machine: &MachineSpec) -> String {
-    format!(
-        "{}/virtualMachines/{}",
-        compute_path(subscription, &machine.group),
-        machine.name
-    )
-}
-
-pub(crate) fn set_id(subscription: &str, group: &str, name: &str) -> String {
-    format!("{}/virtualMachineScaleSets/{name}", compute_path(subscription, group))
-}
-
-pub(crate) fn capacity_id(subscription: &str, group: &str, name: &str) -> String {
-    format!("{}/capacityReservationGroups/{name}", compute_path(subscription, group))
-}
-
-fn compute_path(subscription: &str, group: &str) -> String {
-    format!("/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute")
 }
