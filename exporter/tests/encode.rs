@@ -183,6 +183,7 @@ prop_compose! {
         instance.cluster = cluster.into();
         instance.launched = launched.map(millisecond);
         instance.expires = expires.map(millisecond);
+        instance.auto_renew = expires.map(|end| end % 2 == 0);
         instance
     }
 }

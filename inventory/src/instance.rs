@@ -83,6 +83,9 @@ pub struct Instance {
     pub launched: Option<Timestamp>,
     /// End of a prepaid or reserved term.
     pub expires: Option<Timestamp>,
+    /// Whether a prepaid term is renewed at its end without anybody doing
+    /// anything; `None` when the cloud does not say or nothing is prepaid.
+    pub auto_renew: Option<bool>,
     /// When it was stopped, if it is stopped and the cloud says.
     pub stopped: Option<Timestamp>,
     /// First configured owner tag with a value; empty when none.

@@ -85,6 +85,18 @@ def cards_of_types(client, names):
     return cards
 
 
+def renewals(client, region, ids):
+    """What happens at the end of subscriptions, a hundred at a time."""
+    words = {}
+    for start in range(0, len(ids), 100):
+        request = models.DescribeInstanceAutoRenewAttributeRequest(
+            region_id=region, instance_id=",".join(ids[start:start + 100]), page_size="100", page_number="1")
+        body = client.describe_instance_auto_renew_attribute(request).body
+        for row in body.instance_renew_attributes.instance_renew_attribute:
+            words[row.instance_id] = row.renewal_status
+    return words
+
+
 def state(instance):
     if instance.status != "Stopped":
         return STATES.get(instance.status, "unknown")
@@ -107,6 +119,7 @@ def account(host, keys):
         found = [row for row in instances(client, region) if row.gpuamount or GPU_FAMILY.match(row.instance_type)]
         untold = {row.instance_type for row in found if not row.gpuamount}
         cards = cards_of_types(client, untold) if untold else {}
+        renewal = renewals(client, region, [row.instance_id for row in found if row.instance_charge_type == "PrePaid"])
         for row in found:
             count = row.gpuamount or cards.get(row.instance_type) or None
             yield {
@@ -118,6 +131,7 @@ def account(host, keys):
                 "instance_type": row.instance_type,
                 "state": state(row),
                 "billing_mode": billing_mode(row),
+                "renewal": renewal.get(row.instance_id),
                 "gpus": None if SLICES.match(row.instance_type) else count,
             }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use gpuwatch_collector_core::{CollectError, Context, Reason, lock};
-use gpuwatch_collector_rest::{Answer, Renewing};
+use gpuwatch_collector_rest::{Answer, Origin, Renewing};
 use gpuwatch_inventory::Text;
 use serde::{Deserialize, de::DeserializeOwned};
 
@@ -32,6 +32,8 @@ pub(crate) struct Assume<'a> {
     pub role: &'a str,
     pub session_name: &'a str,
     pub external_id: Option<&'a str>,
+    /// A policy that takes away from what the role may do.
+    pub policy: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
@@ -54,6 +56,9 @@ impl Assume<'_> {
         if let Some(id) = self.external_id {
             parameters.insert("ExternalId".into(), id.to_owned());
         }
+        if let Some(policy) = self.policy {
+            parameters.insert("Policy".into(), policy.to_owned());
+        }
         let origin = client.origin(Product::Sts, "", None)?;
         let assumed: Assumed = client.call(cx, ASSUME_ROLE, &origin, &parameters, keys).await?;
         Ok(assumed.credentials.into())
@@ -71,8 +76,8 @@ pub(crate) struct Base {
 impl Base {
     pub(crate) fn new(options: Arc<AliyunOptions>, environment: Environment) -> Self {
         Self {
+            client: Client::new(&options, &environment),
             chain: Chain::new(&options, environment),
-            client: Client::new(&options),
             session: Renewing::default(),
             options,
         }
@@ -128,6 +133,7 @@ impl Account {
             role,
             session_name: &options.session_name,
             external_id: options.external_id.as_deref(),
+            policy: None,
         };
         let base = self.base.session(cx).await?;
         match assume.with(cx, &self.base.client, &base.keys).await {
@@ -138,6 +144,13 @@ impl Account {
             }
             result => result,
         }
+    }
+
+    /// Where a region is served: each has a host of its own, and another
+    /// region's gives empty or wrong answers.
+    fn origin(&self, product: Product, region: &str) -> Result<Origin, CollectError> {
+        let stated = lock(&self.endpoints).get(region).cloned();
+        self.base.client.origin(product, region, stated.as_deref())
     }
 
     async fn forget(&self, old: &Arc<Session>) {
@@ -174,9 +187,8 @@ impl Account {
         region: &str,
         parameters: &Parameters,
     ) -> Result<Answer, CollectError> {
-        let stated = lock(&self.endpoints).get(region).cloned();
         let client = &self.base.client;
-        let origin = client.origin(action.product, region, stated.as_deref())?;
+        let origin = self.origin(action.product, region)?;
         let session = self.session(cx).await?;
         match client.exchange(cx, action, &origin, parameters, &session.keys).await {
             Err(error) if errors::is_expired(&error) || errors::is_refused_key(&error) => {
@@ -240,5 +252,26 @@ impl Accounts {
     /// Forgets accounts that are no longer polled, and their credentials.
     pub(crate) fn retain(&self, ids: &HashSet<Text>) {
         lock(&self.0).retain(|id, _| ids.contains(id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_asked_at_the_host_that_was_stated_for_it() {
+        let base = Base::new(Arc::new(AliyunOptions::named("cn")), Environment::default());
+        let account = Account::new(Arc::new(base), None);
+        let host = |region: &str| account.origin(Product::Ecs, region).unwrap().host_header();
+        assert_eq!(host("cn-new-9"), "ecs.cn-new-9.aliyuncs.com");
+        let stated = [
+            ("cn-new-9", "ecs-gateway.aliyuncs.com"),
+            ("cn-bad-9", "ecs.example.com"),
+        ];
+        account.set_endpoints(stated.map(|(region, host)| (region.into(), host.to_owned())).into());
+        assert_eq!(host("cn-new-9"), "ecs-gateway.aliyuncs.com");
+        assert_eq!(host("cn-bad-9"), "ecs.cn-bad-9.aliyuncs.com");
+        assert_eq!(host("cn-other-9"), "ecs.cn-other-9.aliyuncs.com");
     }
 }

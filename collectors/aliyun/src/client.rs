@@ -12,7 +12,9 @@ use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    AliyunOptions, errors,
+    AliyunOptions,
+    credentials::Environment,
+    errors,
     hosts::{Hosts, Product},
     sign::{Keys, Unsigned, nonce, query, sign},
 };
@@ -82,10 +84,10 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(options: &AliyunOptions) -> Self {
+    pub(crate) fn new(options: &AliyunOptions, environment: &Environment) -> Self {
         Self {
             http: Http::new(),
-            hosts: Hosts::new(options),
+            hosts: Hosts::new(options, environment),
             ahead: AtomicI64::new(0),
         }
     }
@@ -218,5 +220,83 @@ impl Client {
             );
         }
         error.retryable(is_news)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use gpuwatch_collector_rest::{ExposeSecret as _, SecretString};
+    use hmac::{Hmac, KeyInit as _, Mac as _};
+    use proptest::prelude::*;
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+    use crate::testing::context;
+
+    const ACTION: Action = Action::new(Product::Ecs, "DescribeInstances", "ecs:DescribeInstances");
+
+    /// Signs a request as the service would check it: from what arrives.
+    fn expected(request: &Request, keys: &Keys) -> String {
+        let url = &request.url;
+        let host = match url.port() {
+            Some(port) => format!("{}:{port}", url.host_str().unwrap()),
+            None => url.host_str().unwrap().to_owned(),
+        };
+        let mut headers: BTreeMap<&str, &str> = BTreeMap::from([("host", host.as_str())]);
+        for (name, value) in &request.headers {
+            if name.as_str().starts_with("x-acs-") || name == header::CONTENT_TYPE {
+                headers.insert(name.as_str(), value.to_str().unwrap());
+            }
+        }
+        let digest = hex::encode(Sha256::digest(&request.body));
+        assert_eq!(headers["x-acs-content-sha256"], digest);
+        let mut canonical = format!(
+            "{}\n{}\n{}\n",
+            request.method,
+            url.path(),
+            url.query().unwrap_or_default()
+        );
+        for (name, value) in &headers {
+            writeln!(canonical, "{name}:{value}").unwrap();
+        }
+        let names = headers.keys().copied().collect::<Vec<_>>().join(";");
+        write!(canonical, "\n{names}\n{digest}").unwrap();
+        let message = format!("ACS3-HMAC-SHA256\n{}", hex::encode(Sha256::digest(canonical)));
+        let mac = Hmac::<Sha256>::new_from_slice(keys.secret.expose_secret().as_bytes()).unwrap();
+        let signature = hex::encode(mac.chain_update(message).finalize().into_bytes());
+        format!(
+            "ACS3-HMAC-SHA256 Credential={},SignedHeaders={names},Signature={signature}",
+            keys.id
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_signed_is_what_is_sent(
+            pairs in prop::collection::btree_map("[A-Za-z.0-9]{1,12}", "\\PC{0,20}", 0..6),
+            base in prop::sample::select(vec!["https://ecs.cn-beijing.aliyuncs.com", "http://127.0.0.1:18080"]),
+            token in prop::option::of("[A-Za-z0-9+/=]{1,80}"),
+            ahead in -90_000_i64..90_000,
+        ) {
+            let origin = Origin::new(base).unwrap();
+            let query = query(&pairs);
+            let url = origin.url(&format!("/?{query}")).unwrap();
+            // No byte of it changes on its way into the URL.
+            prop_assert_eq!(url.query().unwrap(), query.as_str());
+            let back: Parameters = url.query_pairs().into_owned().collect();
+            prop_assert_eq!(&back, &pairs);
+            let keys = Keys {
+                id: "LTAI5tTESTonlyNotARealKey".into(),
+                secret: SecretString::from("gpuwatchTestSecretNotReal0123"),
+                token: token.map(SecretString::from),
+            };
+            let host = origin.host_header();
+            let request = Client::signed(&context(), ACTION, &url, &query, &host, &keys, ahead).unwrap();
+            let sent = request.headers[header::AUTHORIZATION].to_str().unwrap();
+            prop_assert_eq!(sent, expected(&request, &keys));
+            prop_assert!(request.headers[header::AUTHORIZATION].is_sensitive());
+        }
     }
 }

@@ -10,12 +10,15 @@ use gpuwatch_inventory::Provider;
 
 use crate::{
     AliyunOptions,
-    account::{Accounts, Base},
-    allocate, commitments,
+    account::{Account, Accounts, Base},
+    allocate,
+    bss::Bss,
+    commitments,
+    coverage::{Coverage, Payer},
     credentials::Environment,
     discover,
     instances::Lister,
-    savings_plans::SavingsPlans,
+    savings_plans,
 };
 
 const INSTANCES: Part = "instances";
@@ -30,7 +33,8 @@ pub struct AliyunCollector {
     base: Arc<Base>,
     accounts: Accounts,
     lister: Lister,
-    savings_plans: SavingsPlans,
+    bss: Bss,
+    coverage: Coverage,
 }
 
 impl AliyunCollector {
@@ -55,9 +59,16 @@ impl AliyunCollector {
             base: Arc::new(Base::new(Arc::clone(&options), environment)),
             accounts: Accounts::default(),
             lister: Lister::new(options.tag_rules()),
-            savings_plans: SavingsPlans::default(),
+            bss: Bss::default(),
+            coverage: Coverage::default(),
             options,
         }
+    }
+}
+
+impl AliyunCollector {
+    async fn refresh(&self, cx: &Context, account: &Account, scope: &Scope, payer: Payer) {
+        self.coverage.refresh(cx, &self.bss, account, scope, payer).await;
     }
 }
 
@@ -98,7 +109,11 @@ impl Collector for AliyunCollector {
                 return self.lister.list(cx, &account, scope).await.map(Collected::Instances);
             }
             (Dataset::Commitments, RESERVED_INSTANCES) => {
-                commitments::reserved_instances(cx, &account, scope, shapes).await
+                let found = commitments::reserved_instances(cx, &account, scope, shapes).await?;
+                if !found.is_empty() {
+                    self.refresh(cx, &account, scope, Payer::ReservedInstances).await;
+                }
+                Ok(found)
             }
             (Dataset::Commitments, ELASTICITY_ASSURANCES) => {
                 commitments::elasticity_assurances(cx, &account, scope, shapes).await
@@ -106,7 +121,14 @@ impl Collector for AliyunCollector {
             (Dataset::Commitments, CAPACITY_RESERVATIONS) => {
                 commitments::capacity_reservations(cx, &account, scope, shapes).await
             }
-            (Dataset::Commitments, SAVINGS_PLANS) => self.savings_plans.list(cx, &account, scope).await,
+            (Dataset::Commitments, SAVINGS_PLANS) => {
+                let plans = savings_plans::savings_plans(cx, &account, scope);
+                let found = self.bss.ask(cx, &scope.account.id, plans).await?;
+                if !found.is_empty() {
+                    self.refresh(cx, &account, scope, Payer::SavingsPlans).await;
+                }
+                Ok(found)
+            }
             _ => {
                 return Err(CollectError::new(
                     Reason::Other,
@@ -118,6 +140,6 @@ impl Collector for AliyunCollector {
     }
 
     fn allocate(&self, fleet: &mut Fleet) {
-        allocate::allocate(fleet);
+        allocate::allocate(fleet, |account, payer| self.coverage.day(account, payer));
     }
 }

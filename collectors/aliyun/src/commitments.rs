@@ -73,6 +73,28 @@ struct Reserved {
     status: String,
 }
 
+impl Reserved {
+    fn commitment(&self, scope: &Scope, gpus_per_unit: Option<GpuCount>) -> Commitment {
+        let zonal = self.scope.eq_ignore_ascii_case("zone") && !self.zone_id.is_empty();
+        Commitment {
+            kind: CommitmentKind::ReservedInstance,
+            instance_type: self.instance_type.as_str().into(),
+            scope: if zonal {
+                CommitmentScope::Zone(self.zone_id.as_str().into())
+            } else {
+                CommitmentScope::Region
+            },
+            units: loose::units(self.instance_amount),
+            gpus_per_unit,
+            starts: loose::utc(&self.start_time),
+            expires: loose::utc(&self.expired_time),
+            platform: self.platform.to_lowercase().as_str().into(),
+            detail: self.offering_type.as_str().into(),
+            ..blank(scope, &self.id)
+        }
+    }
+}
+
 /// Active reserved instances for accelerator types.
 ///
 /// # Errors
@@ -99,25 +121,7 @@ pub(crate) async fn reserved_instances(
         .collect();
     let types = rows.iter().map(|row| row.instance_type.as_str().into()).collect();
     let gpus = gpus_of(cx, account, shapes, scope, types).await;
-    let listed = rows.into_iter().map(|row| {
-        let zonal = row.scope.eq_ignore_ascii_case("zone") && !row.zone_id.is_empty();
-        Commitment {
-            kind: CommitmentKind::ReservedInstance,
-            instance_type: row.instance_type.as_str().into(),
-            scope: if zonal {
-                CommitmentScope::Zone(row.zone_id.as_str().into())
-            } else {
-                CommitmentScope::Region
-            },
-            units: loose::units(row.instance_amount),
-            gpus_per_unit: gpus(&row.instance_type),
-            starts: loose::utc(&row.start_time),
-            expires: loose::utc(&row.expired_time),
-            platform: row.platform.to_lowercase().as_str().into(),
-            detail: row.offering_type.as_str().into(),
-            ..blank(scope, &row.id)
-        }
-    });
+    let listed = rows.iter().map(|row| row.commitment(scope, gpus(&row.instance_type)));
     Ok(unique(listed))
 }
 
@@ -159,24 +163,67 @@ struct Resource {
 /// Private pools that have been read, each once.
 #[derive(Default)]
 struct Pools {
-    pools: Vec<Pool>,
+    read: Vec<Pool>,
     seen: HashSet<String>,
     malformed: u64,
 }
 
 impl Pools {
     fn take(&mut self, rows: Rows<Pool>) -> Progress {
-        let (records, before) = (rows.total(), self.pools.len());
+        let (records, before) = (rows.total(), self.read.len());
         self.malformed += rows.bad;
         for pool in rows.good {
             if self.seen.insert(pool.private_pool_options_id.clone()) {
-                self.pools.push(pool);
+                self.read.push(pool);
             }
         }
         Progress {
             records,
-            new: self.pools.len() - before,
+            new: self.read.len() - before,
         }
+    }
+}
+
+impl Pool {
+    /// What it holds for accelerator types. `word` is its detail, if that is
+    /// not the way in which instances get into it.
+    fn commitments(&self, scope: &Scope, word: &str) -> Vec<Commitment> {
+        let resources = self.allocated_resources.iter().flat_map(|list| &list.rows.good);
+        let accelerated: Vec<&Resource> = resources.filter(|r| is_accelerated(&r.instance_type)).collect();
+        let several = accelerated.len() > 1;
+        let detail = if word.is_empty() {
+            self.private_pool_options_match_criteria.to_lowercase()
+        } else {
+            word.to_owned()
+        };
+        let commitments = accelerated.iter().map(|resource| {
+            // One commitment has one type and one zone: a pool of several is
+            // several, and only then has an id of more than the pool's.
+            let id = if several {
+                format!(
+                    "{}/{}/{}",
+                    self.private_pool_options_id, resource.zone_id, resource.instance_type
+                )
+            } else {
+                self.private_pool_options_id.clone()
+            };
+            Commitment {
+                kind: CommitmentKind::CapacityReservation,
+                instance_type: resource.instance_type.as_str().into(),
+                scope: if resource.zone_id.is_empty() {
+                    CommitmentScope::Region
+                } else {
+                    CommitmentScope::Zone(resource.zone_id.as_str().into())
+                },
+                units: loose::units(resource.total_amount),
+                used_units: loose::units(resource.used_amount),
+                starts: loose::utc(&self.start_time),
+                expires: loose::utc(&self.end_time),
+                detail: detail.as_str().into(),
+                ..blank(scope, &id)
+            }
+        });
+        commitments.collect()
     }
 }
 
@@ -279,50 +326,12 @@ async fn pools<P: PoolPage>(
     let listing = read_all(action.call, Pools::default, fetch, Pools::take).await?;
     let mut malformed = listing.malformed;
     let mut found = Vec::new();
-    for pool in listing.pools {
+    for pool in listing.read {
         if !matches!(pool.status.as_str(), "Active" | "") {
             continue;
         }
-        let resources = pool.allocated_resources.unwrap_or_default().rows;
-        malformed += resources.bad;
-        let accelerated: Vec<Resource> = resources
-            .good
-            .into_iter()
-            .filter(|resource| is_accelerated(&resource.instance_type))
-            .collect();
-        let several = accelerated.len() > 1;
-        for resource in accelerated {
-            // One commitment has one type and one zone: a pool of several is
-            // several, and only then has an id of more than the pool's.
-            let id = if several {
-                format!(
-                    "{}/{}/{}",
-                    pool.private_pool_options_id, resource.zone_id, resource.instance_type
-                )
-            } else {
-                pool.private_pool_options_id.clone()
-            };
-            let detail = if word.is_empty() {
-                pool.private_pool_options_match_criteria.to_lowercase()
-            } else {
-                word.to_owned()
-            };
-            found.push(Commitment {
-                kind: CommitmentKind::CapacityReservation,
-                instance_type: resource.instance_type.as_str().into(),
-                scope: if resource.zone_id.is_empty() {
-                    CommitmentScope::Region
-                } else {
-                    CommitmentScope::Zone(resource.zone_id.as_str().into())
-                },
-                units: loose::units(resource.total_amount),
-                used_units: loose::units(resource.used_amount),
-                starts: loose::utc(&pool.start_time),
-                expires: loose::utc(&pool.end_time),
-                detail: detail.as_str().into(),
-                ..blank(scope, &id)
-            });
-        }
+        malformed += pool.allocated_resources.as_ref().map_or(0, |list| list.rows.bad);
+        found.extend(pool.commitments(scope, word));
     }
     cx.skip("malformed", malformed);
     let types = found.iter().map(|c| c.instance_type.clone()).collect();
@@ -382,4 +391,90 @@ pub(crate) fn unique(commitments: impl IntoIterator<Item = Commitment>) -> Vec<C
     unique.sort_by(|a, b| a.id.cmp(&b.id));
     unique.dedup_by(|a, b| a.id == b.id);
     unique
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{self, scope};
+
+    #[test]
+    fn a_pool_of_several_types_is_several_commitments() {
+        let json = r#"{"PrivatePoolOptionsId": "eap-1", "Status": "Active", "EndTime": "2027-01-01T00:00Z",
+            "AllocatedResources": {"AllocatedResource": [
+                {"InstanceType": "ecs.gn7i-c8g1.2xlarge", "zoneId": "cn-hangzhou-h", "TotalAmount": 4, "UsedAmount": 1},
+                {"InstanceType": "ecs.gn8v-8x.48xlarge", "zoneId": "cn-hangzhou-i", "TotalAmount": "2", "UsedAmount": "0"},
+                {"InstanceType": "ecs.g7.xlarge", "zoneId": "cn-hangzhou-i", "TotalAmount": 2, "UsedAmount": 0},
+                {"zoneId": "cn-hangzhou-i"}]}}"#;
+        let pool: Pool = serde_json::from_str(json).unwrap();
+        let found = pool.commitments(&scope("cn-hangzhou"), "elasticity_assurance");
+        let facts: Vec<_> = found.iter().map(|c| (&*c.id, c.units, c.used_units)).collect();
+        assert_eq!(
+            facts,
+            [
+                ("eap-1/cn-hangzhou-h/ecs.gn7i-c8g1.2xlarge", Some(4), Some(1)),
+                ("eap-1/cn-hangzhou-i/ecs.gn8v-8x.48xlarge", Some(2), Some(0)),
+            ]
+        );
+        assert_eq!(pool.allocated_resources.unwrap().rows.bad, 1);
+    }
+
+    #[test]
+    fn amounts_that_are_not_told_are_unknown() {
+        let row = r#"{"ReservedInstanceId": "ecsri-1", "InstanceType": "ecs.gn7i-c8g1.2xlarge", "Scope": "Zone"}"#;
+        let reserved: Reserved = serde_json::from_str(row).unwrap();
+        let found = reserved.commitment(&scope("cn-hangzhou"), None);
+        assert_eq!((found.units, found.used_units, found.expires), (None, None, None));
+        assert_eq!(found.scope, CommitmentScope::Region, "zonal, without a zone");
+        let row = r#"{"PrivatePoolOptionsId": "crp-1", "PrivatePoolOptionsMatchCriteria": "Target",
+            "AllocatedResources": {"AllocatedResource": [{"InstanceType": "ecs.gn7i-c8g1.2xlarge"}]}}"#;
+        let pool: Pool = serde_json::from_str(row).unwrap();
+        let found = pool.commitments(&scope("cn-hangzhou"), "").remove(0);
+        assert_eq!(
+            (&*found.id, &*found.detail, found.units, found.used_units),
+            ("crp-1", "target", None, None)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_reserved_instance_can_make_it_panic(text in testing::record(&[
+            "ReservedInstanceId", "InstanceType", "InstanceAmount", "Scope", "ZoneId", "Platform", "OfferingType",
+            "StartTime", "ExpiredTime", "Status",
+        ])) {
+            let page = format!(r#"{{"TotalCount": 1, "ReservedInstances": {{"ReservedInstance": [{text}]}}}}"#);
+            let page: ReservedPage = serde_json::from_str(&page).unwrap();
+            let rows = page.reserved_instances.unwrap().rows;
+            prop_assert_eq!(rows.total(), 1);
+            for row in rows.good {
+                let _ = row.commitment(&scope("cn-hangzhou"), None);
+            }
+        }
+
+        #[test]
+        fn no_pool_can_make_it_panic(text in testing::record(&[
+            "PrivatePoolOptionsId", "Status", "StartTime", "EndTime", "PrivatePoolOptionsMatchCriteria",
+            "AllocatedResources", "AllocatedResource", "InstanceType", "TotalAmount", "UsedAmount", "zoneId",
+        ])) {
+            let page = format!(r#"{{"CapacityReservationSet": {{"CapacityReservationItem": [{text}]}}}}"#);
+            let page: ReservationPage = serde_json::from_str(&page).unwrap();
+            let (rows, token) = page.take();
+            prop_assert_eq!((rows.total(), token), (1, None));
+            for pool in rows.good {
+                let _ = pool.commitments(&scope("cn-hangzhou"), "");
+            }
+        }
+
+        #[test]
+        fn no_page_can_make_it_panic(text in testing::document(&[
+            "TotalCount", "NextToken", "ReservedInstances", "ReservedInstance", "ElasticityAssuranceSet",
+            "ElasticityAssuranceItem", "CapacityReservationSet", "CapacityReservationItem",
+        ])) {
+            let _ = serde_json::from_str::<ReservedPage>(&text);
+            let _ = serde_json::from_str::<AssurancePage>(&text).map(PoolPage::take);
+            let _ = serde_json::from_str::<ReservationPage>(&text).map(PoolPage::take);
+        }
+    }
 }

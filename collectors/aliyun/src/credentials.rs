@@ -79,7 +79,7 @@ impl Environment {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    fn is_true(&self, name: &str) -> bool {
+    pub(crate) fn is_true(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 
@@ -190,17 +190,17 @@ impl Chain {
                 })?
             }
         };
-        match profile.role {
-            None => Ok(base),
-            Some(role) => {
-                let assume = crate::account::Assume {
-                    role: &role.arn,
-                    session_name: role.session_name.as_deref().unwrap_or("gpuwatch"),
-                    external_id: role.external_id.as_deref(),
-                };
-                assume.with(cx, client, &base.keys).await
-            }
+        let mut session = base;
+        for role in &profile.roles {
+            let assume = crate::account::Assume {
+                role: &role.arn,
+                session_name: role.session_name.as_deref().unwrap_or("gpuwatch"),
+                external_id: role.external_id.as_deref(),
+                policy: role.policy.as_deref(),
+            };
+            session = assume.with(cx, client, &session.keys).await?;
         }
+        Ok(session)
     }
 }
 
@@ -239,7 +239,10 @@ fn is_role(arn: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::testing;
 
     fn chain(pairs: &[(&str, &str)]) -> Chain {
         Chain::new(&AliyunOptions::named("x"), Environment::of(pairs))
@@ -272,5 +275,17 @@ mod tests {
         });
         let shown = format!("{session:?}");
         assert!(!shown.contains("s3cret") && !shown.contains("t0ken"), "{shown}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_can_make_it_panic(text in testing::record(&[
+            "AccessKeyId", "AccessKeySecret", "SecurityToken", "Expiration", "Code",
+        ])) {
+            if let Ok(keys) = serde_json::from_str::<TemporaryKeys>(&text) {
+                let shown = format!("{:?}", Session::from(keys));
+                prop_assert!(shown.contains("REDACTED") || shown.contains("redacted"), "{}", shown);
+            }
+        }
     }
 }

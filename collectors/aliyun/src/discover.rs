@@ -191,3 +191,23 @@ async fn regions(cx: &Context, options: &AliyunOptions, account: &Account) -> Re
     }
     Ok(regions)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing;
+
+    proptest! {
+        #[test]
+        fn no_answer_can_make_it_panic(
+            text in testing::record(&["RegionId", "RegionEndpoint", "LocalName", "Status"]),
+            other in testing::document(&["Regions", "Region", "RegionId"]),
+        ) {
+            let answer: Answer = serde_json::from_str(&format!(r#"{{"Regions": {{"Region": [{text}]}}}}"#)).unwrap();
+            prop_assert_eq!(answer.regions.region.total(), 1);
+            let _ = serde_json::from_str::<Answer>(&other);
+        }
+    }
+}

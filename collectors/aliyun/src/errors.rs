@@ -20,6 +20,18 @@ struct Body {
     message: Option<String>,
     #[serde(default, rename = "RequestId", alias = "requestId")]
     request_id: Option<String>,
+    #[serde(default, rename = "AccessDeniedDetail")]
+    denied: Option<serde_json::Value>,
+}
+
+impl Body {
+    /// The RAM action that was refused, where the answer names it.
+    fn refused_action(&self) -> Option<&str> {
+        let action = self.denied.as_ref()?.get("AuthAction")?.as_str()?;
+        let is_action =
+            action.contains(':') && action.bytes().all(|b| b.is_ascii_alphanumeric() || b":-*".contains(&b));
+        is_action.then_some(action)
+    }
 }
 
 /// A refusal inside an answer with a status of success, as the billing product
@@ -43,6 +55,7 @@ pub(crate) fn refusal_within(call: Call, answer: &Answer) -> Option<CollectError
         call,
         &code,
         &said(&code, refusal.message.as_deref()),
+        call.permission,
         answer.status,
     ))
 }
@@ -50,7 +63,7 @@ pub(crate) fn refusal_within(call: Call, answer: &Answer) -> Option<CollectError
 /// Classifies an answer that is not a success.
 pub(crate) fn classify(call: Call, answer: &Answer, now: Timestamp) -> CollectError {
     let body: Body = serde_json::from_slice(&answer.body).unwrap_or_default();
-    let Some(code) = body.code.filter(|code| !code.is_empty()) else {
+    let Some(code) = body.code.as_deref().filter(|code| !code.is_empty()) else {
         return with_hint(answer.failure_by_status(call), answer, now);
     };
     let request_id = body.request_id.as_deref().unwrap_or("none");
@@ -61,12 +74,13 @@ pub(crate) fn classify(call: Call, answer: &Answer, now: Timestamp) -> CollectEr
         request_id,
         "call refused"
     );
-    let said = said(&code, body.message.as_deref());
-    with_hint(by_code(call, &code, &said, answer.status), answer, now)
+    let said = said(code, body.message.as_deref());
+    let action = body.refused_action().unwrap_or(call.permission);
+    with_hint(by_code(call, code, &said, action, answer.status), answer, now)
 }
 
 /// An error by its code.
-fn by_code(call: Call, code: &str, said: &str, status: u16) -> CollectError {
+fn by_code(call: Call, code: &str, said: &str, action: &str, status: u16) -> CollectError {
     let title = call.title();
     let error = match code {
         code if code.starts_with("Throttling") || code == "ServiceUnavailable" => {
@@ -102,7 +116,7 @@ fn by_code(call: Call, code: &str, said: &str, status: u16) -> CollectError {
         ),
         code if is_denied(code) => CollectError::new(
             Reason::Permission,
-            format!("{title} is not allowed: {said}; {}", permission(call)),
+            format!("{title} is not allowed: {said}; {}", permission(call, action)),
         ),
         "InvalidRegionId.NotFound" | "InvalidOperation.NotSupportedEndpoint" => CollectError::new(
             Reason::NotEnabled,
@@ -135,13 +149,13 @@ fn said(code: &str, message: Option<&str>) -> String {
     }
 }
 
-fn permission(call: Call) -> String {
+fn permission(call: Call, action: &str) -> String {
     if call.operation == "AssumeRole" {
         return "allow sts:AssumeRole on this role for the base identity, and name the base account (and external id) \
                 in the role's trust policy"
             .to_owned();
     }
-    format!("add {} to the RAM policy", call.permission)
+    format!("add {action} to the RAM policy")
 }
 
 fn with_hint(error: CollectError, answer: &Answer, now: Timestamp) -> CollectError {
@@ -173,6 +187,12 @@ pub(crate) fn is_skewed(error: &CollectError) -> bool {
     error.code.as_deref() == Some("InvalidTimeStamp.Expired")
 }
 
+/// Whether one of the instances that were asked about is the reason.
+pub(crate) fn is_about_an_instance(error: &CollectError) -> bool {
+    let code = error.code.as_deref().unwrap_or_default();
+    code.starts_with("InvalidInstanceId") || code.starts_with("InvalidInstanceChargeType")
+}
+
 /// Whether the billing product serves this account at its other site.
 pub(crate) fn is_of_other_site(error: &CollectError) -> bool {
     error.code.as_deref() == Some("NotApplicable")
@@ -200,7 +220,10 @@ fn is_stale_token(code: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::testing;
 
     const CALL: Call = Call::new("ecs", "DescribeInstances", "ecs:DescribeInstances");
 
@@ -249,6 +272,16 @@ mod tests {
     }
 
     #[test]
+    fn an_action_that_the_answer_names_comes_first() {
+        let refused = |action: &str| {
+            let body = serde_json::json!({"Code": "Forbidden.RAM", "AccessDeniedDetail": {"AuthAction": action}});
+            classify(CALL, &answer(403, &body.to_string()), Timestamp::UNIX_EPOCH).to_string()
+        };
+        assert!(refused("ecs:DescribeInstancesFull").contains("add ecs:DescribeInstancesFull to"));
+        assert!(refused("<b>anything</b>").contains("add ecs:DescribeInstances to"));
+    }
+
+    #[test]
     fn the_string_to_sign_is_not_shown() {
         let body = r#"{"Code": "SignatureDoesNotMatch", "Message": "server string to sign is: LTAIkey"}"#;
         let error = classify(CALL, &answer(400, body), Timestamp::UNIX_EPOCH);
@@ -263,5 +296,25 @@ mod tests {
             .insert("x-acs-retry-after", http::HeaderValue::from_static("1500"));
         let error = classify(CALL, &throttled, Timestamp::UNIX_EPOCH);
         assert_eq!(error.retry_after, Some(Duration::from_millis(1500)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_can_make_it_panic(
+            text in testing::record(&["Code", "code", "Message", "message", "RequestId", "requestId", "Success"]),
+            noise in prop::collection::vec(any::<u8>(), 0..40),
+            status in 200_u16..600,
+        ) {
+            for body in [text.as_bytes(), &noise] {
+                let answer = Answer {
+                    status,
+                    headers: http::HeaderMap::new(),
+                    body: body.to_vec().into(),
+                };
+                let error = classify(CALL, &answer, Timestamp::UNIX_EPOCH);
+                prop_assert!(!error.to_string().contains('\n'));
+                let _ = refusal_within(CALL, &answer);
+            }
+        }
     }
 }

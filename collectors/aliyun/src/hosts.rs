@@ -3,7 +3,7 @@
 use gpuwatch_collector_core::CollectError;
 use gpuwatch_collector_rest::Origin;
 
-use crate::{AliyunOptions, Site};
+use crate::{AliyunOptions, Site, credentials::Environment};
 
 /// A product, by the word that calls are counted under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +32,16 @@ impl Product {
 pub(crate) struct Hosts {
     site: Site,
     endpoint_url: Option<String>,
+    /// The host of STS.
+    sts: String,
 }
 
 impl Hosts {
-    pub(crate) fn new(options: &AliyunOptions) -> Self {
+    /// By the configuration, and by the variables that tell the vendor's SDKs
+    /// where STS is.
+    pub(crate) fn new(options: &AliyunOptions, environment: &Environment) -> Self {
         Self {
+            sts: sts(environment),
             site: options.site,
             endpoint_url: options.endpoint_url.clone(),
         }
@@ -55,7 +60,7 @@ impl Hosts {
             Product::Ecs => stated
                 .filter(|host| is_host_of_vendor(host))
                 .map_or_else(|| ecs(region), str::to_owned),
-            Product::Sts => "sts.aliyuncs.com".to_owned(),
+            Product::Sts => self.sts.clone(),
             Product::Bss => match self.site {
                 Site::China => "business.aliyuncs.com".to_owned(),
                 Site::International => "business.ap-southeast-1.aliyuncs.com".to_owned(),
@@ -68,6 +73,20 @@ impl Hosts {
 /// Keys go to the vendor's own hosts only, whatever an answer says.
 fn is_host_of_vendor(host: &str) -> bool {
     host.ends_with(".aliyuncs.com") && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b))
+}
+
+/// STS is the same everywhere; a network without a way out has one of its own.
+fn sts(environment: &Environment) -> String {
+    let region = environment.get("ALIBABA_CLOUD_STS_REGION").map(str::trim);
+    let is_region =
+        |region: &&str| !region.is_empty() && region.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    match region.filter(is_region) {
+        Some(region) if environment.is_true("ALIBABA_CLOUD_VPC_ENDPOINT_ENABLED") => {
+            format!("sts-vpc.{region}.aliyuncs.com")
+        }
+        Some(region) => format!("sts.{region}.aliyuncs.com"),
+        None => "sts.aliyuncs.com".to_owned(),
+    }
 }
 
 fn ecs(region: &str) -> String {
@@ -89,7 +108,7 @@ mod tests {
             site,
             ..AliyunOptions::named("x")
         };
-        Hosts::new(&options)
+        Hosts::new(&options, &Environment::default())
             .origin(product, region, stated)
             .unwrap()
             .host_header()
@@ -125,6 +144,24 @@ mod tests {
                 "ecs.eu-west-1.aliyuncs.com"
             );
         }
+    }
+
+    #[test]
+    fn sts_is_asked_where_the_environment_says() {
+        let host = |variables: &[(&str, &str)]| {
+            let hosts = Hosts::new(&AliyunOptions::named("x"), &Environment::of(variables));
+            hosts.origin(Product::Sts, "", None).unwrap().host_header()
+        };
+        let region = ("ALIBABA_CLOUD_STS_REGION", "cn-beijing");
+        assert_eq!(host(&[]), "sts.aliyuncs.com");
+        assert_eq!(host(&[region]), "sts.cn-beijing.aliyuncs.com");
+        let inside = ("ALIBABA_CLOUD_VPC_ENDPOINT_ENABLED", "true");
+        assert_eq!(host(&[region, inside]), "sts-vpc.cn-beijing.aliyuncs.com");
+        assert_eq!(host(&[inside]), "sts.aliyuncs.com");
+        assert_eq!(
+            host(&[("ALIBABA_CLOUD_STS_REGION", "x.evil.example/")]),
+            "sts.aliyuncs.com"
+        );
     }
 
     // P40

@@ -17,6 +17,7 @@ use crate::{
     errors,
     hosts::Product,
     record::Record,
+    renewal::Renewals,
     shapes::Shapes,
 };
 
@@ -47,6 +48,7 @@ struct InstanceList {
 pub(crate) struct Lister {
     rules: TagRules,
     shapes: Shapes,
+    renewals: Renewals,
     /// Account and region where an empty list was found to be the truth, with
     /// the monotonic time of that.
     empty: Mutex<HashMap<(Text, Text), Duration>>,
@@ -90,6 +92,7 @@ impl Lister {
         Self {
             rules,
             shapes: Shapes::default(),
+            renewals: Renewals::default(),
             empty: Mutex::default(),
         }
     }
@@ -134,10 +137,20 @@ impl Lister {
             .map(|record| Text::from(record.instance_type.as_str()))
             .collect();
         let facts = self.shapes.of(cx, account, region, &types).await;
+        let subscriptions: Vec<Text> = listing
+            .records
+            .iter()
+            .filter(|record| record.is_prepaid())
+            .map(|record| Text::from(record.instance_id.as_str()))
+            .collect();
+        let renewals = self.renewals.of(cx, account, scope, &subscriptions).await;
         let mut interner = Interner::default();
         let instances = listing.records.iter().map(|record| {
             let facts = facts.get(record.instance_type.as_str());
-            record.read(scope, &self.rules, facts, &mut interner)
+            Instance {
+                auto_renew: renewals.get(record.instance_id.as_str()).copied(),
+                ..record.read(scope, &self.rules, facts, &mut interner)
+            }
         });
         Ok(instances.collect())
     }
@@ -169,6 +182,30 @@ impl Lister {
                 Err(error)
             }
             Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing;
+
+    proptest! {
+        #[test]
+        fn no_page_can_make_it_panic(text in testing::document(&[
+            "NextToken", "Instances", "Instance", "InstanceId", "InstanceType",
+        ])) {
+            if let Ok(page) = serde_json::from_str::<Page>(&text) {
+                let mut listing = Listing::default();
+                let rows = page.instances.unwrap_or_default().rows;
+                let total = rows.total();
+                let progress = listing.take(rows);
+                prop_assert_eq!(progress.records, total);
+                prop_assert!(progress.new <= total && listing.records.len() <= progress.new);
+            }
         }
     }
 }

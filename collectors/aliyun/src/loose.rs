@@ -19,6 +19,15 @@ pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     })
 }
 
+/// A flag, or the text of one; `None` for anything else.
+pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    Ok(match Option::<Value>::deserialize(deserializer)? {
+        Some(Value::Bool(flag)) => Some(flag),
+        Some(Value::String(text)) => text.parse().ok(),
+        _ => None,
+    })
+}
+
 fn as_number(value: &Value) -> Option<f64> {
     let number = match value {
         Value::Number(number) => number.as_f64(),

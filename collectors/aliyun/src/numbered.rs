@@ -77,46 +77,36 @@ where
         malformed: 0,
         total: None,
     };
-    read_all(call, begin, page, |listing: &mut Listing<T>, (rows, total): (Rows<T>, _)| {
-        let (records, before) = (rows.total(), listing.rows.len());
-        listing.malformed += rows.bad;
-        listing.total = total;
-        for row in rows.good {
-            if listing.seen.insert(id(&row).to_owned()) {
-                listing.rows.push(row);
+    read_all(
+        call,
+        begin,
+        page,
+        |listing: &mut Listing<T>, (rows, total): (Rows<T>, _)| {
+            let (records, before) = (rows.total(), listing.rows.len());
+            listing.malformed += rows.bad;
+            listing.total = total;
+            for row in rows.good {
+                if listing.seen.insert(id(&row).to_owned()) {
+                    listing.rows.push(row);
+                }
             }
-        }
-        Progress {
-            records,
-            new: listing.rows.len() - before,
-        }
-    })
+            Progress {
+                records,
+                new: listing.rows.len() - before,
+            }
+        },
+    )
     .await
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{cell::Cell, future::ready, time::Duration};
-
-    use gpuwatch_collector_core::{Account, Scope};
-    use gpuwatch_inventory::Provider;
+    use std::{cell::Cell, future::ready};
 
     use super::*;
+    use crate::testing::context;
 
     const CALL: Call = Call::new("ecs", "DescribeReservedInstances", "ecs:DescribeReservedInstances");
-
-    fn context() -> Context {
-        let account = Account {
-            id: "1001".into(),
-            name: "cn".into(),
-        };
-        let scope = Scope {
-            provider: Provider::Aliyun,
-            account,
-            region: "cn-hangzhou".into(),
-        };
-        Context::detached(scope, Duration::from_secs(10))
-    }
 
     fn rows(ids: std::ops::Range<u64>) -> Rows<String> {
         Rows {

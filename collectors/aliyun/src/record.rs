@@ -123,7 +123,6 @@ impl Record {
             .collect();
         let ownership = tags::read(rules, &pairs, interner);
         let prepaid = self.is_prepaid();
-        let host = self.dedicated_host_attribute.as_ref();
         let reservation = self.ecs_capacity_reservation_attr.as_ref();
         Instance {
             provider: Provider::Aliyun,
@@ -141,15 +140,14 @@ impl Record {
             launched: loose::utc(&self.creation_time),
             // Of pay-as-you-go instances it is a date in the far future.
             expires: prepaid.then(|| loose::utc(&self.expired_time)).flatten(),
+            // Another call tells.
+            auto_renew: None,
             stopped: None,
             owner: ownership.owner,
             cluster: ownership.cluster,
             pool: ownership.pool,
             platform: interner.text(&self.os_type),
-            tenancy: interner.text(
-                host.filter(|host| !host.dedicated_host_id.is_empty())
-                    .map_or("", |_| "host"),
-            ),
+            tenancy: interner.text(if self.is_on_dedicated_host() { "host" } else { "" }),
             reservation_id: interner.text(reservation.map_or("", |attr| attr.capacity_reservation_id.as_str())),
             private_address: self.private_address(),
             private_host: self.host_name.as_str().into(),
@@ -165,7 +163,13 @@ impl Record {
             .unwrap_or_default()
     }
 
-    fn is_prepaid(&self) -> bool {
+    fn is_on_dedicated_host(&self) -> bool {
+        let host = self.dedicated_host_attribute.as_ref();
+        host.is_some_and(|host| !host.dedicated_host_id.is_empty())
+    }
+
+    /// Whether it is a subscription: paid ahead, to a date.
+    pub(crate) fn is_prepaid(&self) -> bool {
         self.instance_charge_type == "PrePaid"
     }
 
@@ -182,10 +186,17 @@ impl Record {
         }
     }
 
+    /// Pay-as-you-go is on-demand only as an estimate: a reserved instance or
+    /// a savings plan may pay for it, which no record says. On a dedicated
+    /// host it is the host that costs, in a way that the record does not say
+    /// either.
     fn billing(&self) -> Billing {
         match (self.instance_charge_type.as_str(), self.spot_strategy.as_str()) {
             ("PrePaid", _) => Billing::exact(BillingMode::Reserved, "subscription"),
-            ("PostPaid", "" | "NoSpot") => Billing::exact(BillingMode::OnDemand, ""),
+            ("PostPaid", "" | "NoSpot") if self.is_on_dedicated_host() => {
+                Billing::estimated(BillingMode::OnDemand, "dedicated_host")
+            }
+            ("PostPaid", "" | "NoSpot") => Billing::estimated(BillingMode::OnDemand, ""),
             ("PostPaid", _) => Billing::exact(BillingMode::Spot, ""),
             (other, _) => Billing::exact(BillingMode::Unknown, other),
         }
@@ -194,22 +205,20 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
-    use gpuwatch_collector_core::Account;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::testing;
 
+    #[allow(clippy::needless_pass_by_value, reason = "read as it is written in a test")]
     fn read(json: Value) -> Instance {
-        let record: Record = serde_json::from_value(json).unwrap();
-        let scope = Scope {
-            provider: Provider::Aliyun,
-            account: Account {
-                id: "1001".into(),
-                name: "cn".into(),
-            },
-            region: "cn-hangzhou".into(),
-        };
+        // By its text, as lists within records are read by theirs.
+        read_record(&serde_json::from_str(&json.to_string()).unwrap())
+    }
+
+    fn read_record(record: &Record) -> Instance {
+        let scope = testing::scope("cn-hangzhou");
         record.read(&scope, &TagRules::default(), None, &mut Interner::default())
     }
 
@@ -279,35 +288,38 @@ mod tests {
         assert_eq!(bare.billing.mode, BillingMode::Unknown);
     }
 
-    fn arbitrary_json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<f64>().prop_map(Value::from),
-            "\\PC{0,12}".prop_map(Value::from),
-        ];
-        leaf.prop_recursive(3, 24, 4, |inner| {
-            let keys = prop_oneof![
-                Just("InstanceId".to_owned()),
-                Just("Tags".to_owned()),
-                Just("Tag".to_owned()),
-                Just("VpcAttributes".to_owned()),
-                Just("GPUAmount".to_owned()),
-                Just("ExpiredTime".to_owned()),
-                "[A-Za-z]{1,10}",
-            ];
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                prop::collection::vec((keys, inner), 0..4).prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
-            ]
-        })
+    #[test]
+    fn numbers_may_be_texts_and_times_may_have_seconds() {
+        let instance = read(json!({
+            "InstanceId": "i-1", "InstanceType": "ecs.gn99.x", "GPUAmount": "8", "GPUSpec": "NVidia T4",
+            "InstanceChargeType": "PrePaid", "CreationTime": "2026-01-01T02:43:00Z", "ExpiredTime": "2027-01-01T02:43Z",
+            "Tags": {"Tag": [{"TagKey": "ack.aliyun.com", "TagValue": "c1"}, {"TagKey": 7}, 7]},
+        }));
+        assert_eq!(
+            instance.accelerators.count.map(gpuwatch_inventory::GpuCount::get),
+            Some(8.0)
+        );
+        assert_eq!(&*instance.accelerators.model, "T4");
+        assert_eq!(&*instance.cluster, "c1");
+        assert_eq!(instance.launched.unwrap().to_string(), "2026-01-01T02:43:00Z");
+        assert_eq!(instance.expires.unwrap().to_string(), "2027-01-01T02:43:00Z");
     }
 
     proptest! {
         #[test]
-        fn no_answer_can_make_it_panic(json in arbitrary_json()) {
-            if let Ok(record) = serde_json::from_value::<Record>(json) {
+        fn no_answer_can_make_it_panic(text in testing::record(&[
+            "InstanceId", "InstanceName", "HostName", "ZoneId", "InstanceType", "GPUAmount", "GPUSpec", "Status",
+            "StoppedMode", "InstanceChargeType", "SpotStrategy", "CreationTime", "ExpiredTime", "OSType", "Tags", "Tag",
+            "TagKey", "TagValue", "VpcAttributes", "PrivateIpAddress", "IpAddress", "DedicatedHostAttribute",
+            "DedicatedHostId", "EcsCapacityReservationAttr", "CapacityReservationId",
+        ])) {
+            if let Ok(record) = serde_json::from_str::<Record>(&text) {
                 let _ = record.has_accelerators();
+                let instance = read_record(&record);
+                // Whatever is written there, it is never on-demand by mistake.
+                let is_post_paid = text.contains("\"InstanceChargeType\":\"PostPaid\"");
+                prop_assert!(is_post_paid || instance.billing.mode != BillingMode::OnDemand);
+                prop_assert!(instance.expires.is_none() || instance.billing.mode == BillingMode::Reserved);
             }
         }
     }

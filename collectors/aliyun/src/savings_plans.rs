@@ -1,18 +1,14 @@
 //! Savings plans: commitments of money, from the billing product.
 
-use std::{collections::HashMap, sync::Mutex, time::Duration};
-
-use gpuwatch_collector_core::{Call, CollectError, Context, Reason, Scope, lock};
-use gpuwatch_collector_rest::Rows;
-use gpuwatch_inventory::{Commitment, CommitmentKind, CommitmentScope, Currency, Money, Text};
+use gpuwatch_collector_core::{CollectError, Context, Scope};
+use gpuwatch_inventory::{Commitment, CommitmentKind, CommitmentScope, Currency, Money};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::{
     account::Account,
+    bss::Page,
     client::{Action, parameters},
     commitments::{blank, unique},
-    errors,
     hosts::Product,
     loose, numbered,
 };
@@ -24,40 +20,6 @@ const QUERY_SAVINGS_PLANS: Action = Action::new(
 );
 
 const PAGE_SIZE: &str = "100";
-
-/// An answer of the billing product.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Page {
-    #[serde(default)]
-    data: Option<Data>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "PascalCase")]
-struct Data {
-    #[serde(default, deserialize_with = "loose::number")]
-    total_count: Option<f64>,
-    #[serde(default)]
-    items: Option<Box<RawValue>>,
-}
-
-impl Data {
-    /// The list, plain or in an object around it.
-    fn rows(&self, call: Call) -> Result<Rows<Plan>, CollectError> {
-        #[derive(Deserialize)]
-        struct Wrapped {
-            #[serde(rename = "Item", default)]
-            item: Rows<Plan>,
-        }
-        let Some(items) = &self.items else {
-            return Ok(Rows::default());
-        };
-        serde_json::from_str(items.get())
-            .or_else(|_| serde_json::from_str::<Wrapped>(items.get()).map(|wrapped| wrapped.item))
-            .map_err(|_| CollectError::new(Reason::Decode, format!("{}: `Items` is no list", call.title())))
-    }
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -84,50 +46,15 @@ struct Plan {
     status: String,
 }
 
-/// How long an account is not asked about at a site that has refused it: the
-/// vendor blocks accounts that go on.
-const QUIET: Duration = Duration::from_hours(24);
-
-/// Lists savings plans, and knows the accounts that the site does not have.
-#[derive(Default)]
-pub(crate) struct SavingsPlans {
-    refused: Mutex<HashMap<Text, (Duration, CollectError)>>,
-}
-
-impl SavingsPlans {
-    /// Active savings plans of an account.
-    ///
-    /// # Errors
-    /// When the listing is not complete, and when the account is known to be
-    /// one of the other site.
-    pub(crate) async fn list(
-        &self,
-        cx: &Context,
-        account: &Account,
-        scope: &Scope,
-    ) -> Result<Vec<Commitment>, CollectError> {
-        let id = &scope.account.id;
-        if let Some((at, error)) = lock(&self.refused).get(id)
-            && cx.monotonic().saturating_sub(*at) < QUIET
-        {
-            // Made anew, so that it is counted for this run too.
-            let known = CollectError::new(error.reason, error.message.clone());
-            return Err(known.code(error.code.clone().unwrap_or_default()));
-        }
-        let listed = savings_plans(cx, account, scope).await;
-        match &listed {
-            Err(error) if errors::is_of_other_site(error) => {
-                lock(&self.refused).insert(id.clone(), (cx.monotonic(), error.clone()));
-            }
-            _ => {
-                lock(&self.refused).remove(id);
-            }
-        }
-        listed
-    }
-}
-
-async fn savings_plans(cx: &Context, account: &Account, scope: &Scope) -> Result<Vec<Commitment>, CollectError> {
+/// Active savings plans of an account.
+///
+/// # Errors
+/// When the listing is not complete.
+pub(crate) async fn savings_plans(
+    cx: &Context,
+    account: &Account,
+    scope: &Scope,
+) -> Result<Vec<Commitment>, CollectError> {
     let fetch = |number: u64| async move {
         let mut asked = parameters(&[("PageSize", PAGE_SIZE), ("Status", "NORMAL")]);
         asked.insert("PageNum".into(), number.to_string());
@@ -178,20 +105,13 @@ fn hourly(plan: &Plan) -> Option<Money> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-
-    fn items(json: &str) -> usize {
-        let data: Data = serde_json::from_str(json).unwrap();
-        data.rows(QUERY_SAVINGS_PLANS.call).unwrap().good.len()
-    }
-
-    #[test]
-    fn both_shapes_of_the_list_are_read() {
-        assert_eq!(items(r#"{"Items": [{"InstanceId": "spn-1"}]}"#), 1);
-        assert_eq!(items(r#"{"Items": {"Item": [{"InstanceId": "spn-1"}]}}"#), 1);
-        assert_eq!(items(r#"{"Items": null}"#), 0);
-        assert_eq!(items("{}"), 0);
-    }
+    use crate::{
+        bss::Data,
+        testing::{self, scope},
+    };
 
     #[test]
     fn only_hourly_plans_have_an_hourly_sum() {
@@ -203,5 +123,20 @@ mod tests {
         };
         assert!(hourly(&plan("HOUR")).is_some());
         assert!(hourly(&plan("ONCE")).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_can_make_it_panic(text in testing::record(&[
+            "InstanceId", "SavingsType", "InstanceFamily", "Region", "PoolValue", "Currency", "DeductCycleType",
+            "StartTime", "EndTime", "Status",
+        ])) {
+            let data: Data = serde_json::from_str(&format!(r#"{{"Items": [{text}]}}"#)).unwrap();
+            let rows = data.rows::<Plan>(QUERY_SAVINGS_PLANS.call).unwrap();
+            prop_assert_eq!(rows.total(), 1);
+            for plan in rows.good {
+                let _ = commitment(&plan, &scope(Scope::GLOBAL));
+            }
+        }
     }
 }

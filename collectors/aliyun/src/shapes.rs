@@ -177,7 +177,9 @@ impl Shapes {
             wanted.iter().filter(is_missing).cloned().collect()
         };
         for batch in missing.chunks(TYPES_PER_CALL) {
-            match detail(cx, DESCRIBE_INSTANCE_TYPES.call, describe(cx, account, region, batch)).await {
+            // Boxed: rare, and its future is large.
+            let fetch = Box::pin(describe(cx, account, region, batch));
+            match detail(cx, DESCRIBE_INSTANCE_TYPES.call, fetch).await {
                 Ok(found) => {
                     let mut kept = lock(&self.kept);
                     for name in batch {
@@ -239,7 +241,10 @@ async fn describe(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::testing;
 
     fn of(instance_type: &str, amount: Option<f64>, model: &str) -> Accelerators {
         let stated = Stated {
@@ -297,5 +302,21 @@ mod tests {
         assert_eq!(future.count, Some(GpuCount::from(8)));
         assert!(!future.in_catalog && future.model.contains("X900"));
         assert_eq!(of("ecs.gn99-future.xlarge", None, "").count, None, "unknown is not 0");
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_can_make_it_panic(text in testing::record(&[
+            "InstanceTypeId", "GPUAmount", "GPUSpec", "GPUMemorySize",
+        ]), other in testing::document(&["NextToken", "InstanceTypes", "InstanceType"])) {
+            let page: Page = serde_json::from_str(&format!(r#"{{"InstanceTypes": {{"InstanceType": [{text}]}}}}"#)).unwrap();
+            prop_assert_eq!(page.types.rows.total(), 1);
+            for row in page.types.rows.good {
+                let facts = TypeFacts { amount: row.amount, model: row.model, memory_gib: row.memory_gib };
+                let found = accelerators(&row.id, &Stated::default(), Some(&facts), &mut Interner::default());
+                prop_assert!(found.count.is_none_or(|count| count.get() > 0.0));
+            }
+            let _ = serde_json::from_str::<Page>(&other);
+        }
     }
 }

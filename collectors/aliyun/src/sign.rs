@@ -284,6 +284,21 @@ mod tests {
     }
 
     #[test]
+    fn every_character_of_one_byte_is_kept_or_encoded() {
+        for byte in 0..=255_u8 {
+            let text = char::from(byte).to_string();
+            let encoded = encode(&text);
+            if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+                assert_eq!(encoded, text);
+            } else {
+                let bytes: Vec<String> = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+                assert_eq!(encoded, bytes.concat());
+            }
+        }
+        assert_eq!(encode(" *'()+/~"), "%20%2A%27%28%29%2B%2F~");
+    }
+
+    #[test]
     fn nonces_do_not_repeat() {
         let nonces: std::collections::BTreeSet<String> = (0..1000).map(|_| nonce()).collect();
         assert_eq!(nonces.len(), 1000);

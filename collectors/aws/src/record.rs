@@ -101,6 +101,7 @@ impl<'a> Reader<'a> {
             accelerators: Accelerators::default(),
             launched: record.launch_time().and_then(timestamp),
             expires: None,
+            auto_renew: None,
             stopped: record
                 .state_transition_reason()
                 .filter(|_| state == State::Stopped)

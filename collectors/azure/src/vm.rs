@@ -207,6 +207,7 @@ impl Record {
             accelerators,
             launched: properties.time_created.as_deref().and_then(time),
             expires: None,
+            auto_renew: None,
             stopped: None,
             owner: ownership.owner,
             cluster: ownership.cluster,

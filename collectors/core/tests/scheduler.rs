@@ -110,6 +110,7 @@ fn instance(region: &str, id: &str) -> Instance {
         accelerators: Accelerators::default(),
         launched: None,
         expires: None,
+        auto_renew: None,
         stopped: None,
         owner: "".into(),
         cluster: "".into(),

@@ -214,6 +214,7 @@ impl<'a> Reader<'a> {
             billing,
             accelerators,
             launched: record.last_start_timestamp.0.or(record.creation_timestamp.0),
+            auto_renew: None,
             stopped: record.stopped(state),
             owner: ownership.owner,
             cluster: ownership.cluster,

@@ -46,6 +46,7 @@ pub(crate) fn machine(id: &str, machine_type: &str, accelerators: u32) -> Instan
         accelerators: found,
         launched: None,
         expires: None,
+        auto_renew: None,
         stopped: None,
         owner: Text::default(),
         cluster: Text::default(),

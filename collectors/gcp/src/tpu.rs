@@ -200,6 +200,7 @@ fn read(scope: &Scope, rules: &TagRules, interner: &mut Interner, place: Place<'
         accelerators: accelerators(kind, &generation, node.chips()),
         launched: node.create_time.0,
         expires: None,
+        auto_renew: None,
         stopped: None,
         owner: ownership.owner,
         cluster: ownership.cluster,

@@ -262,6 +262,7 @@ impl Machine {
                 .as_deref()
                 .filter(|_| billing::has_term(charge_type))
                 .and_then(time::parse),
+            auto_renew: None,
             stopped: None,
             owner: ownership.owner,
             cluster: ownership.cluster,

@@ -105,6 +105,7 @@ fn instance(container: &Container, scope: &Scope, interner: &mut Interner) -> Op
         accelerators: catalog::builtin().accelerators(&facts),
         launched: container.creation_time.as_deref().and_then(time::parse),
         expires: None,
+        auto_renew: None,
         stopped: None,
         owner: Text::default(),
         cluster: Text::default(),

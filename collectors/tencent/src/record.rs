@@ -31,6 +31,8 @@ pub(crate) struct CvmRecord {
     #[serde(deserialize_with = "loose::text")]
     pub expired_time: Option<String>,
     #[serde(deserialize_with = "loose::text")]
+    pub renew_flag: Option<String>,
+    #[serde(deserialize_with = "loose::text")]
     pub os_name: Option<String>,
     #[serde(deserialize_with = "loose::text")]
     pub hpc_cluster_id: Option<String>,
@@ -168,6 +170,7 @@ impl<'a> Reader<'a> {
                 .as_deref()
                 .filter(|_| billing::has_term(charge_type))
                 .and_then(time::parse),
+            auto_renew: renews(record.renew_flag.as_deref()).filter(|_| billing::has_term(charge_type)),
             stopped: None,
             owner: ownership.owner,
             cluster: ownership.cluster,
@@ -180,6 +183,15 @@ impl<'a> Reader<'a> {
             tags: ownership.kept,
             billing: billing::from_charge_type(charge_type, interner),
         }
+    }
+}
+
+/// Whether the term is renewed by itself; a word that nobody knows says nothing.
+fn renews(flag: Option<&str>) -> Option<bool> {
+    match flag? {
+        "NOTIFY_AND_AUTO_RENEW" => Some(true),
+        "NOTIFY_AND_MANUAL_RENEW" | "DISABLE_NOTIFY_AND_MANUAL_RENEW" => Some(false),
+        _ => None,
     }
 }
 
@@ -303,6 +315,21 @@ mod tests {
         };
         assert_eq!(expires("PREPAID"), Some(end));
         assert_eq!(expires("POSTPAID_BY_HOUR"), None);
+    }
+
+    #[test]
+    fn only_a_term_is_renewed() {
+        let renews = |charge: &str, flag: &str| {
+            let text = format!(r#"{{"InstanceId":"ins-1","InstanceChargeType":"{charge}","RenewFlag":{flag}}}"#);
+            read(&parse(&text)).auto_renew
+        };
+        assert_eq!(renews("PREPAID", r#""NOTIFY_AND_AUTO_RENEW""#), Some(true));
+        assert_eq!(renews("PREPAID", r#""NOTIFY_AND_MANUAL_RENEW""#), Some(false));
+        assert_eq!(renews("PREPAID", r#""DISABLE_NOTIFY_AND_MANUAL_RENEW""#), Some(false));
+        for unknown in ["null", r#""""#, r#""SOON""#] {
+            assert_eq!(renews("PREPAID", unknown), None, "{unknown}");
+        }
+        assert_eq!(renews("POSTPAID_BY_HOUR", r#""NOTIFY_AND_AUTO_RENEW""#), None);
     }
 
     // P48

@@ -129,8 +129,8 @@ fn compare(world: &World, instances: &[Instance]) {
             i.state.to_string(),
             i.billing.mode.to_string(),
             i.billing.detail.to_string(),
-            shown(i.accelerators.count.map(|count| count.get())),
-            i.launched.map(|time| time.as_second()),
+            shown(i.accelerators.count.map(gpuwatch_inventory::GpuCount::get)),
+            i.launched.map(jiff::Timestamp::as_second),
         );
         (i.id.to_string(), facts)
     });

@@ -15,7 +15,7 @@ use super::{
 use crate::encode::{fleet, table::INSTANCE_INFO};
 
 /// What `list` shows beyond the labels of the information series.
-const FURTHER: [&str; 4] = ["gpus", "gpu_memory_bytes", "launched", "expires"];
+const FURTHER: [&str; 5] = ["gpus", "gpu_memory_bytes", "launched", "expires", "auto_renew"];
 
 pub(super) fn run(args: &ListArgs) -> Result<(), CliError> {
     let mut plan = configuration::plan(args.file.config.as_deref())?;
@@ -120,6 +120,7 @@ impl Serialize for Row<'_> {
         map.serialize_entry("gpu_memory_bytes", &fleet::gpu_memory_bytes(instance))?;
         map.serialize_entry("launched", &instance.launched)?;
         map.serialize_entry("expires", &instance.expires)?;
+        map.serialize_entry("auto_renew", &instance.auto_renew)?;
         map.end()
     }
 }
@@ -130,6 +131,7 @@ fn as_cells(instance: &Instance) -> Vec<Cow<'_, str>> {
         fleet::gpu_memory_bytes(instance).map(|bytes| bytes.to_string()),
         instance.launched.map(|time| time.to_string()),
         instance.expires.map(|time| time.to_string()),
+        instance.auto_renew.map(|renewed| renewed.to_string()),
     ];
     let labels = fleet::info_values(instance).into_iter().map(Cow::Borrowed);
     labels

@@ -62,7 +62,7 @@ struct Columns {
     /// Identity labels, escaped once and written into each family from here.
     identities: Vec<u8>,
     ends: Vec<usize>,
-    values: Vec<[Option<Value>; 4]>,
+    values: Vec<[Option<Value>; 5]>,
 }
 
 impl Columns {
@@ -91,11 +91,12 @@ impl Columns {
             gpu_memory_bytes(instance).map(Value::Whole),
             instance.launched.map(Value::from),
             instance.expires.map(Value::from),
+            instance.auto_renew.map(Value::from),
         ]);
         self.identities.get(start..).unwrap_or_default()
     }
 
-    fn rows(&self) -> impl Iterator<Item = (&[u8], &[Option<Value>; 4])> {
+    fn rows(&self) -> impl Iterator<Item = (&[u8], &[Option<Value>; 5])> {
         let mut start = 0;
         self.ends.iter().zip(&self.values).map(move |(&end, values)| {
             let block = self.identities.get(start..end).unwrap_or_default();
@@ -105,11 +106,12 @@ impl Columns {
     }
 }
 
-const VALUE_FAMILIES: [&table::Metric; 4] = [
+const VALUE_FAMILIES: [&table::Metric; 5] = [
     &table::INSTANCE_GPUS,
     &table::INSTANCE_GPU_MEMORY,
     &table::INSTANCE_LAUNCH,
     &table::INSTANCE_EXPIRY,
+    &table::INSTANCE_AUTO_RENEW,
 ];
 
 /// Instances whose memory is fetched together.

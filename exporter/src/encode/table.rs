@@ -135,6 +135,14 @@ pub const INSTANCE_EXPIRY: Metric = gauge(
     "End of the instance's prepaid or reserved term. Absent when it has none.",
 );
 
+/// What happens at the end of a prepaid term.
+pub const INSTANCE_AUTO_RENEW: Metric = gauge(
+    "gpuwatch_instance_auto_renew",
+    IDENTITY,
+    "1 when the instance's prepaid term is renewed by itself at its end, 0 when it is not. Absent without such a term \
+     or when unknown.",
+);
+
 /// Facts of a commitment, always 1.
 pub const COMMITMENT_INFO: Metric = gauge(
     "gpuwatch_commitment_info",
@@ -228,6 +236,7 @@ pub const FLEET: &[&Metric] = &[
     &INSTANCE_GPU_MEMORY,
     &INSTANCE_LAUNCH,
     &INSTANCE_EXPIRY,
+    &INSTANCE_AUTO_RENEW,
     &COMMITMENT_INFO,
     &COMMITMENT_GPUS,
     &COMMITMENT_USED_GPUS,

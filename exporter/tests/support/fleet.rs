@@ -46,6 +46,7 @@ pub fn instance(provider: Provider, account: &str, region: &str, id: &str) -> In
         },
         launched: Some(at(NOON - 86_400)),
         expires: None,
+        auto_renew: None,
         stopped: None,
         owner: "search".into(),
         cluster: "blue".into(),
@@ -131,6 +132,7 @@ pub fn showcase() -> Snapshot {
         state: State::StoppedBilled,
         billing: Billing::exact(BillingMode::Reserved, "subscription"),
         expires: Some(at(NOON + 30 * 86_400)),
+        auto_renew: Some(false),
         accelerators: Accelerators {
             count: GpuCount::new(0.041_667),
             memory_mib: None,

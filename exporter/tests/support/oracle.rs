@@ -54,6 +54,8 @@ fn instances(families: &mut Vec<MetricFamily>, snapshot: &Snapshot) {
     add(families, "gpuwatch_instance_launch_timestamp_seconds", launched);
     let expires = all().filter_map(|i| Some((identity(i), seconds(i.expires?))));
     add(families, "gpuwatch_instance_expiry_timestamp_seconds", expires);
+    let renewed = all().filter_map(|i| Some((identity(i), f64::from(i.auto_renew?))));
+    add(families, "gpuwatch_instance_auto_renew", renewed);
 
     let mut unknown = BTreeMap::new();
     for task in snapshot.tasks.iter().filter(|task| task.dataset == Dataset::Inventory) {

@@ -9,11 +9,12 @@ use serde::Deserialize;
 use super::{Environment, is_role, oidc};
 use crate::sign::Keys;
 
-/// What a profile says: keys or a way to them, and a role to assume.
+/// What a profile says: keys or a way to them, and roles to assume.
 #[derive(Debug)]
 pub(crate) struct Profile {
     pub base: Base,
-    pub role: Option<RoleToAssume>,
+    /// One after the other, each with the keys of the one before.
+    pub roles: Vec<RoleToAssume>,
 }
 
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(crate) struct RoleToAssume {
     pub arn: String,
     pub session_name: Option<String>,
     pub external_id: Option<String>,
+    /// A policy that narrows the session.
+    pub policy: Option<String>,
 }
 
 /// `~/.aliyun/config.json`.
@@ -52,6 +55,7 @@ struct Entry {
     ram_session_name: String,
     role_session_name: String,
     external_id: String,
+    policy: String,
     ram_role_name: String,
     oidc_provider_arn: String,
     oidc_token_file: String,
@@ -115,14 +119,18 @@ fn read_profile(file: &File, name: &str, depth: usize) -> Result<Profile, String
             arn: entry.ram_role_arn.clone(),
             session_name: some(&entry.ram_session_name),
             external_id: some(&entry.external_id),
+            policy: some(&entry.policy),
         })
     };
-    let plain = |base| Profile { base, role: None };
+    let plain = |base| Profile {
+        base,
+        roles: Vec::new(),
+    };
     match entry.mode.as_str() {
         "AK" | "StsToken" | "" => Ok(plain(Base::Keys(keys()?))),
         "RamRoleArn" => Ok(Profile {
             base: Base::Keys(keys()?),
-            role: Some(role()?),
+            roles: vec![role()?],
         }),
         "EcsRamRole" => Ok(plain(Base::Metadata(some(&entry.ram_role_name)))),
         "OIDC" => Ok(plain(Base::Oidc(oidc::Role {
@@ -135,16 +143,9 @@ fn read_profile(file: &File, name: &str, depth: usize) -> Result<Profile, String
             let Some(depth) = depth.checked_sub(1) else {
                 return Err(format!("profile {name}: the source profiles do not come to an end"));
             };
-            let source = read_profile(file, &entry.source_profile, depth)?;
-            if source.role.is_some() {
-                return Err(format!(
-                    "profile {name}: its source profile assumes a role itself, which is not supported"
-                ));
-            }
-            Ok(Profile {
-                base: source.base,
-                role: Some(role()?),
-            })
+            let mut source = read_profile(file, &entry.source_profile, depth)?;
+            source.roles.push(role()?);
+            Ok(source)
         }
         other => Err(format!(
             "profile {name} is of mode {other}, which is not supported; use AK, StsToken, RamRoleArn, EcsRamRole, OIDC \
@@ -223,9 +224,10 @@ mod tests {
         {"name": "main", "mode": "AK", "access_key_id": "id", "access_key_secret": "s3cret"},
         {"name": "sts", "mode": "StsToken", "access_key_id": "id", "access_key_secret": "s", "sts_token": "t"},
         {"name": "role", "mode": "RamRoleArn", "access_key_id": "id", "access_key_secret": "s",
-         "ram_role_arn": "acs:ram::1:role/r", "external_id": "e"},
+         "ram_role_arn": "acs:ram::1:role/r", "external_id": "e", "policy": "{}"},
         {"name": "ecs", "mode": "EcsRamRole", "ram_role_name": "gpuwatch"},
         {"name": "chain", "mode": "ChainableRamRoleArn", "source_profile": "ecs", "ram_role_arn": "acs:ram::1:role/r"},
+        {"name": "hops", "mode": "ChainableRamRoleArn", "source_profile": "role", "ram_role_arn": "acs:ram::2:role/s"},
         {"name": "loop", "mode": "ChainableRamRoleArn", "source_profile": "loop", "ram_role_arn": "acs:ram::1:role/r"},
         {"name": "sso", "mode": "CloudSSO"},
         {"name": "empty", "mode": "AK"}]}"#;
@@ -238,9 +240,20 @@ mod tests {
     fn profiles_of_every_mode() {
         assert!(matches!(profile("main").unwrap().base, Base::Keys(keys) if keys.token.is_none()));
         assert!(matches!(profile("sts").unwrap().base, Base::Keys(keys) if keys.token.is_some()));
-        assert_eq!(profile("role").unwrap().role.unwrap().external_id.as_deref(), Some("e"));
+        let role = profile("role").unwrap().roles.remove(0);
+        assert_eq!(
+            (role.external_id.as_deref(), role.policy.as_deref()),
+            (Some("e"), Some("{}"))
+        );
         assert!(matches!(profile("ecs").unwrap().base, Base::Metadata(Some(_))));
-        assert!(profile("chain").unwrap().role.is_some());
+        assert_eq!(profile("chain").unwrap().roles.len(), 1);
+        let arns: Vec<_> = profile("hops")
+            .unwrap()
+            .roles
+            .into_iter()
+            .map(|role| role.arn)
+            .collect();
+        assert_eq!(arns, ["acs:ram::1:role/r", "acs:ram::2:role/s"]);
         for (name, word) in [
             ("loop", "end"),
             ("sso", "CloudSSO"),

@@ -22,6 +22,7 @@ fn instance(id: &str, instance_type: &str, launched: i64) -> Instance {
         accelerators: Accelerators::default(),
         launched: Timestamp::from_second(launched).ok(),
         expires: None,
+        auto_renew: None,
         stopped: None,
         owner: Text::default(),
         cluster: Text::default(),

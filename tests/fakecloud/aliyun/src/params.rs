@@ -85,6 +85,7 @@ impl Params {
         // Common parameters of the older signature differ from call to call.
         const NOT_BOUND: &[&str] = &[
             "NextToken",
+            "Token",
             "MaxResults",
             "Signature",
             "SignatureNonce",

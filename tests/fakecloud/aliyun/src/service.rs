@@ -266,7 +266,8 @@ fn page_token(address: &Address) -> Option<String> {
         .given("PageNumber")
         .or_else(|| params.given("PageNum"))
         .filter(|number| *number != "1");
-    params.given("NextToken").or(number).map(str::to_owned)
+    let token = params.given("NextToken").or_else(|| params.given("Token"));
+    token.or(number).map(str::to_owned)
 }
 
 fn request_id(request: &Incoming) -> String {

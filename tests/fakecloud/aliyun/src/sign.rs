@@ -347,9 +347,52 @@ mod tests {
         }
     }
 
+    /// A listing of another style: a path, and a document in the query.
+    fn path() -> Vector {
+        Vector {
+            method: "GET",
+            target: "/api/v2/instances?Labels=%7B%22%E5%9B%A2%E9%98%9F%22%3A%22a%20b%22%7D&PageNumber=1&PageSize=100\
+                     &ResourceId=ALL",
+            headers: &[
+                ("host", "pai-dsw.cn-hangzhou.aliyuncs.com"),
+                ("x-acs-action", "ListInstances"),
+                ("x-acs-date", "2026-01-02T03:04:05Z"),
+                ("x-acs-signature-nonce", "3ee8c1b8-83d3-44af-a94f-4e0ad82fd6cf"),
+                ("x-acs-version", "2022-01-01"),
+            ],
+            signature: "a2926ede3991cc6180e70266026e878b02de350f2e899f105b6f85bf12c84089",
+            ..chinese()
+        }
+    }
+
+    fn chinese_path() -> Vector {
+        Vector {
+            method: "GET",
+            target: "/api/v2/services/cn-hangzhou/%E6%A8%A1%E5%9E%8B%20a~%2A",
+            headers: &[
+                ("host", "pai-eas.cn-hangzhou.aliyuncs.com"),
+                ("x-acs-action", "DescribeService"),
+                ("x-acs-date", "2026-01-02T03:04:05Z"),
+                ("x-acs-signature-nonce", "3ee8c1b8-83d3-44af-a94f-4e0ad82fd6cf"),
+                ("x-acs-version", "2021-07-01"),
+            ],
+            signature: "15a3a8820c24cce8d658ecc82d7c55244d9d22292c36ecb1cbe204d73071fe32",
+            ..chinese()
+        }
+    }
+
     #[test]
     fn known_v3_signatures_are_accepted() {
-        for vector in [published(), chinese(), session(), form(), with_port()] {
+        let all = [
+            published(),
+            chinese(),
+            session(),
+            form(),
+            path(),
+            chinese_path(),
+            with_port(),
+        ];
+        for vector in all {
             verdict(&vector).unwrap_or_else(|error| panic!("{}: {}", vector.target, error.message()));
         }
     }
@@ -432,5 +475,10 @@ mod tests {
         );
         assert!(v1("GET", SECRET, &token).is_ok());
         assert!(v1("GET", "other", &token).is_err());
+        let role = "/?AccessKeyId=LTAI5tTESTonlyNotARealKey&Action=AssumeRole&DurationSeconds=3600&Format=JSON\
+             &RoleArn=acs%3Aram%3A%3A1234567890123456%3Arole%2Fgpuwatch-ro&RoleSessionName=gpuwatch\
+             &SignatureMethod=HMAC-SHA1&SignatureNonce=n-0004&SignatureVersion=1.0\
+             &Timestamp=2026-01-02T03%3A04%3A05Z&Version=2015-04-01&Signature=8FIvl4O4KI9xjmw0MqWXJD8Eksk%3D";
+        assert!(v1("GET", SECRET, role).is_ok());
     }
 }

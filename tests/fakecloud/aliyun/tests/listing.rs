@@ -245,6 +245,15 @@ async fn one_pay_as_you_go_instance_fails_a_question_about_renewals() {
         ask("i-none".to_owned()).await.outcome(),
         (404, "InvalidInstanceId.NotFound")
     );
+    let new = InstanceSpec {
+        charge: Charge::PrePaid,
+        listed_only: true,
+        ..InstanceSpec::default()
+    };
+    let new = world.add_instance(UID, REGION, new).unwrap();
+    assert_eq!(ask(new.clone()).await.code(), "InvalidInstanceId.NotFound");
+    let (listed, _) = client.instances(REGION).await;
+    assert!(listed.iter().any(|row| row["InstanceId"] == json!(new)));
     assert_eq!(
         ask(vec!["i-1"; 101].join(",")).await.code(),
         "InvalidParameter.InstanceId"
@@ -366,6 +375,74 @@ async fn savings_plans_come_in_numbered_pages() {
     assert_eq!(world.commitments().len(), 25);
     let refused = client.bss("QuerySavingsPlansInstance", &[("PageSize", "301")]).await;
     assert_eq!(refused.code(), "InvalidParameter.PageSize");
+}
+
+#[tokio::test]
+async fn the_bill_says_what_commitments_paid_for() {
+    let world = world();
+    let ids = world.add_instances(UID, REGION, 3, &InstanceSpec::default());
+    let spot = InstanceSpec {
+        charge: Charge::SpotAsPriceGo,
+        ..InstanceSpec::default()
+    };
+    world.add_instance(UID, REGION, spot);
+    world.add_reserved_instance(UID, REGION, ReservedInstanceSpec::default());
+    world.set_paid_by_savings_plans(UID, &ids[2], 0.75);
+    let server = serve(&world).await;
+    let client = Client::new(&server, &world);
+    let day = [
+        ("PeriodType", "DAY"),
+        ("StartPeriod", "2999-01-01 00:00:00"),
+        ("EndPeriod", "2999-01-02 00:00:00"),
+    ];
+    for (action, more, token, expected) in [
+        (
+            "DescribeResourceCoverageDetail",
+            Some(("ResourceType", "RI")),
+            "NextToken",
+            1.0,
+        ),
+        ("DescribeSavingsPlansCoverageDetail", None, "Token", 0.75),
+    ] {
+        let mut params: Vec<(&str, &str)> = day.into_iter().chain(more).chain([("MaxResults", "2")]).collect();
+        let first = client.bss(action, &params).await;
+        assert_eq!(
+            (first.status, &first.body["Success"]),
+            (200, &json!(true)),
+            "{}",
+            first.text
+        );
+        let next = first.body["Data"]["NextToken"].as_str().unwrap().to_owned();
+        params.push((token, &next));
+        let second = client.bss(action, &params).await;
+        assert_eq!(second.body["Data"]["NextToken"], "", "{}", second.text);
+        let rows: Vec<_> = [&first, &second]
+            .iter()
+            .flat_map(|answer| answer.body["Data"]["Items"].as_array().unwrap().clone())
+            .collect();
+        assert_eq!(rows.len(), 3, "never spot");
+        let shares: Vec<f64> = rows
+            .iter()
+            .map(|row| row["CoveragePercentage"].as_f64().unwrap())
+            .collect();
+        assert_eq!(
+            shares.iter().filter(|share| **share > 0.0).collect::<Vec<_>>(),
+            [&expected]
+        );
+        // Instances that were not there yet are not in the bill.
+        let early = [("PeriodType", "DAY"), ("StartPeriod", "2020-01-01 00:00:00")];
+        let early: Vec<_> = early.into_iter().chain(more).collect();
+        assert_eq!(client.bss(action, &early).await.body["Data"]["TotalCount"], 0);
+        for bad in [
+            ("PeriodType", "WEEK"),
+            ("StartPeriod", "2020-01-01"),
+            ("MaxResults", "301"),
+        ] {
+            let params: Vec<_> = day.into_iter().chain(more).chain([bad]).collect();
+            let refused = client.bss(action, &params).await;
+            assert_eq!(refused.code(), format!("InvalidParameter.{}", bad.0));
+        }
+    }
 }
 
 #[tokio::test]

@@ -69,9 +69,9 @@ async fn assert_same(world: &World) {
     let truth = world.truth();
     assert_eq!(listed.len(), truth.len());
     for (row, truth) in listed.iter().zip(&truth) {
-        // Which instances a reserved instance pays for is not in these answers.
+        // Which instances commitments pay for is not in these answers.
         let mode = match truth.billing_detail {
-            "reserved_instance" => "on_demand",
+            "reserved_instance" | "savings_plan" => "on_demand",
             _ => truth.billing_mode,
         };
         // Nor is the size of a slice of a card.
@@ -91,6 +91,9 @@ async fn assert_same(world: &World) {
             assert_eq!(row[name], value, "{name} of {truth:?}");
         }
         assert_eq!(row["gpus"].as_f64(), gpus, "{truth:?}");
+        let is_subscription = truth.billing_detail == "subscription";
+        let renewal = world.instance(&truth.id).unwrap().spec.renewal.as_str();
+        assert_eq!(row["renewal"].as_str(), is_subscription.then_some(renewal), "{truth:?}");
     }
 }
 

@@ -77,7 +77,17 @@ impl Demo {
         }
     }
 
-    fn savings_plans(&self) {
+    /// One for a family, which the bill shows at work; one that is over; one
+    /// for anything.
+    fn savings_plans(&mut self) {
+        for share in [0.9, 0.2] {
+            let spec = InstanceSpec {
+                created: Some(self.ago(24 * 20)),
+                ..InstanceSpec::of("ecs.gn7i-c16g1.4xlarge")
+            };
+            let id = self.create(PLATFORM, "cn-hangzhou", spec.tag("team", "search-ranking"));
+            self.world.set_paid_by_savings_plans(PLATFORM, &id, share);
+        }
         let family = SavingsPlanSpec {
             savings_type: "ecs".to_owned(),
             instance_family: "ecs.gn7i".to_owned(),

@@ -246,7 +246,9 @@ mod tests {
         let modes: BTreeSet<_> = truth.iter().map(|row| (row.billing_mode, row.billing_detail)).collect();
         let expected = [
             ("on_demand", ""),
+            ("on_demand", "dedicated_host"),
             ("reserved", "reserved_instance"),
+            ("reserved", "savings_plan"),
             ("reserved", "subscription"),
             ("spot", ""),
         ];

@@ -27,7 +27,8 @@ pub(super) fn describe(call: &Call<'_>) -> Result<Value, ApiError> {
         .region(call.account(), call.region)
         .map(|region| &region.instances);
     for id in &ids {
-        let instance = instances.and_then(|instances| instances.get(*id)).ok_or_else(|| {
+        let known = instances.and_then(|instances| instances.get(*id));
+        let instance = known.filter(|instance| !instance.spec.listed_only).ok_or_else(|| {
             ApiError::new(
                 "InvalidInstanceId.NotFound",
                 404,
@@ -43,7 +44,7 @@ pub(super) fn describe(call: &Call<'_>) -> Result<Value, ApiError> {
     let found: Vec<&Instance> = instances
         .iter()
         .flat_map(|instances| instances.values())
-        .filter(|instance| instance.spec.charge == Charge::PrePaid)
+        .filter(|instance| instance.spec.charge == Charge::PrePaid && !instance.spec.listed_only)
         .filter(|instance| ids.is_empty() || ids.contains(&instance.id.as_str()))
         .filter(|instance| status.is_none_or(|status| status == instance.spec.renewal.as_str()))
         .collect();

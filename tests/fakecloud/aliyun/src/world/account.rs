@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::{Value, json};
+
 use super::commitment::{Pool, ReservedInstance, SavingsPlan};
 use super::instance::Instance;
 use super::{Inner, Region, RegionAccess, World};
@@ -85,6 +87,11 @@ pub(crate) struct AccountData {
     pub(crate) spec: AccountSpec,
     pub(crate) regions: BTreeMap<String, RegionData>,
     pub(crate) savings_plans: Vec<SavingsPlan>,
+    /// By instance, the part of its use that reserved instances paid for, where
+    /// that is not what ECS itself would allocate.
+    pub(crate) paid_by_reserved: BTreeMap<String, f64>,
+    /// By instance, the part of its cost that savings plans paid for.
+    pub(crate) paid_by_plans: BTreeMap<String, f64>,
     /// The code with which the billing product refuses inside a status of 200.
     pub(crate) billing_refusal: Option<String>,
     /// Whether calls come to the billing host of the other site.
@@ -124,6 +131,8 @@ impl World {
             spec,
             regions: BTreeMap::new(),
             savings_plans: Vec::new(),
+            paid_by_reserved: BTreeMap::new(),
+            paid_by_plans: BTreeMap::new(),
             billing_refusal: None,
             wrong_site: false,
         };
@@ -165,9 +174,32 @@ impl World {
         self.change_account(uid, |data| data.billing_refusal = code.map(str::to_owned));
     }
 
+    /// Lets the billing product put an object around its lists
+    /// (`Items.Item`), as some of its answers do.
+    pub fn wrap_bill_items(&self, wrapped: bool) {
+        self.write().bill_items_wrapped = wrapped;
+    }
+
     /// Lets the billing product answer as the host of the other site does.
     pub fn set_wrong_site(&self, uid: &str, wrong: bool) {
         self.change_account(uid, |data| data.wrong_site = wrong);
+    }
+
+    /// Lets the bill say that savings plans paid for a part of an instance's
+    /// cost, from 0 to 1, every day.
+    pub fn set_paid_by_savings_plans(&self, uid: &str, instance: &str, share: f64) {
+        self.change_account(uid, |data| {
+            data.paid_by_plans.insert(instance.to_owned(), share);
+        });
+    }
+
+    /// Lets the bill say that reserved instances paid for a part of an
+    /// instance's use, from 0 to 1, every day, whatever their types are.
+    /// [`World::truth`] does not take notice of it.
+    pub fn set_paid_by_reserved_instances(&self, uid: &str, instance: &str, share: f64) {
+        self.change_account(uid, |data| {
+            data.paid_by_reserved.insert(instance.to_owned(), share);
+        });
     }
 
     /// Enables a region on request for an account, or takes it away again.
@@ -251,6 +283,15 @@ impl Inner {
     pub(crate) fn region_mut(&mut self, uid: &str, region: &str) -> Option<&mut RegionData> {
         let data = self.accounts.get_mut(uid)?;
         Some(data.regions.entry(region.to_owned()).or_default())
+    }
+
+    /// A list of the billing product, in the shape that it has now.
+    pub(crate) fn bill_items(&self, rows: &[Value]) -> Value {
+        if self.bill_items_wrapped {
+            json!({ "Item": rows })
+        } else {
+            json!(rows)
+        }
     }
 
     pub(crate) fn savings_plans(&self, uid: &str) -> &[SavingsPlan] {

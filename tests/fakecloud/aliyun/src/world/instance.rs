@@ -138,6 +138,8 @@ pub struct InstanceSpec {
     pub expires: Option<Timestamp>,
     /// What happens at the end of the subscription.
     pub renewal: Renewal,
+    /// Whether it is so new that only the listing of instances knows it.
+    pub listed_only: bool,
     /// Creation, of which the API tells the minute; an hour ago when `None`.
     pub created: Option<Timestamp>,
     /// Whether the answer lacks `GPUAmount` and `GPUSpec`.
@@ -170,6 +172,7 @@ impl Default for InstanceSpec {
             charge: Charge::PostPaid,
             expires: None,
             renewal: Renewal::Normal,
+            listed_only: false,
             created: None,
             hide_gpus: false,
             stated_gpus: None,

@@ -27,6 +27,7 @@ pub(crate) use account::RegionData;
 pub(crate) use identity::{Caller, MAX_CLOCK_SKEW, Principal, RoleRequest};
 pub(crate) use region::Region;
 pub(crate) use region::zone_id;
+pub(crate) use truth::Covered;
 
 use account::AccountData;
 use identity::KeyData;
@@ -48,6 +49,8 @@ pub(crate) struct Inner {
     accounts: BTreeMap<String, AccountData>,
     keys: BTreeMap<String, KeyData>,
     session_limit: Option<SignedDuration>,
+    /// Whether lists of the billing product are in an object around them.
+    bill_items_wrapped: bool,
     /// Tokens that the identity provider of a role has issued.
     oidc_tokens: BTreeMap<String, Timestamp>,
     metadata: identity::Metadata,
@@ -82,6 +85,7 @@ impl World {
             accounts: BTreeMap::new(),
             keys: BTreeMap::new(),
             session_limit: None,
+            bill_items_wrapped: false,
             oidc_tokens: BTreeMap::new(),
             metadata: identity::Metadata::default(),
             nonces: BTreeSet::new(),

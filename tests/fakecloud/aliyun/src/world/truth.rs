@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use gpuwatch_fakecloud_core::{CommitmentTruth, InstanceTruth};
 
-use super::World;
 use super::account::{AccountData, RegionData};
 use super::commitment::{Pool, ReservedInstance};
 use super::instance::{Charge, Instance, Status, StoppedMode};
 use super::region::zone_id;
+use super::{Inner, World};
 use crate::types;
 
 impl World {
@@ -62,6 +62,39 @@ impl World {
     }
 }
 
+/// An instance, and what of it was paid for by commitments: `None` for what
+/// the kind can never pay for.
+pub(crate) struct Covered<'a> {
+    pub(crate) instance: &'a Instance,
+    pub(crate) by_reserved_instances: Option<f64>,
+    pub(crate) by_savings_plans: Option<f64>,
+}
+
+impl Inner {
+    /// What the bill of an account says about its instances.
+    pub(crate) fn covered(&self, uid: &str) -> Vec<Covered<'_>> {
+        let mut found = Vec::new();
+        let Some(data) = self.accounts.get(uid) else {
+            return found;
+        };
+        for (name, region) in &data.regions {
+            let allocated = allocate(name, region).covered;
+            for instance in region.instances.values() {
+                let is_eligible = instance.spec.charge == Charge::PostPaid && instance.spec.status == Status::Running;
+                let share = if allocated.contains_key(&instance.id) { 1.0 } else { 0.0 };
+                let stated = data.paid_by_reserved.get(&instance.id).copied();
+                let eligible = is_eligible.then_some(());
+                found.push(Covered {
+                    instance,
+                    by_reserved_instances: eligible.map(|()| stated.unwrap_or(share)),
+                    by_savings_plans: eligible.map(|()| data.paid_by_plans.get(&instance.id).copied().unwrap_or(0.0)),
+                });
+            }
+        }
+        found
+    }
+}
+
 fn is_listed(instance: &Instance) -> bool {
     types::is_accelerated(&instance.spec.instance_type) || instance.spec.stated_gpus.is_some()
 }
@@ -72,6 +105,9 @@ fn instance_truth(data: &AccountData, instance: &Instance, covered: bool) -> Ins
         Charge::PrePaid => ("reserved", "subscription"),
         Charge::SpotWithPriceLimit | Charge::SpotAsPriceGo => ("spot", ""),
         Charge::PostPaid if covered => ("reserved", "reserved_instance"),
+        Charge::PostPaid if is_paid_by_plan(data, instance) => ("reserved", "savings_plan"),
+        // What it costs is the host.
+        Charge::PostPaid if spec.dedicated_host.is_some() => ("on_demand", "dedicated_host"),
         Charge::PostPaid => ("on_demand", ""),
     };
     let stated = spec.stated_gpus.as_ref().filter(|_| !spec.hide_gpus);
@@ -100,6 +136,14 @@ fn instance_truth(data: &AccountData, instance: &Instance, covered: bool) -> Ins
     }
 }
 
+/// At least half of it, which the bill shows two days later.
+fn is_paid_by_plan(data: &AccountData, instance: &Instance) -> bool {
+    instance.spec.status == Status::Running
+        && instance.spec.dedicated_host.is_none()
+        && data.savings_plans.iter().any(|plan| plan.spec.status == "NORMAL")
+        && data.paid_by_plans.get(&instance.id).is_some_and(|share| *share >= 0.5)
+}
+
 /// Which instance each reserved instance pays for.
 #[derive(Default)]
 struct Allocation {
@@ -112,8 +156,11 @@ struct Allocation {
 /// Same type; zonal before regional; the oldest instances first.
 fn allocate(name: &str, region: &RegionData) -> Allocation {
     let mut allocation = Allocation::default();
-    let can_be_covered =
-        |instance: &&Instance| instance.spec.charge == Charge::PostPaid && instance.spec.status == Status::Running;
+    let can_be_covered = |instance: &&Instance| {
+        instance.spec.charge == Charge::PostPaid
+            && instance.spec.status == Status::Running
+            && instance.spec.dedicated_host.is_none()
+    };
     let mut instances: Vec<&Instance> = region.instances.values().filter(can_be_covered).collect();
     instances.sort_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)));
     let mut reserved: Vec<&ReservedInstance> = active(region).collect();

@@ -1,4 +1,6 @@
-//! BSS, the billing product: savings plans.
+//! BSS, the billing product: savings plans, and what commitments paid for.
+
+mod coverage;
 
 use serde_json::{Value, json};
 
@@ -26,6 +28,8 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Value, ApiError> {
     }
     match call.action {
         "QuerySavingsPlansInstance" => savings_plans(call, site),
+        "DescribeResourceCoverageDetail" => coverage::of_reserved_instances(call),
+        "DescribeSavingsPlansCoverageDetail" => coverage::of_savings_plans(call),
         "QueryAccountBalance" => Ok(success(&json!({
             "AvailableAmount": "1,204,567.89",
             "AvailableCashAmount": "1,204,567.89",
@@ -54,7 +58,7 @@ fn savings_plans(call: &Call<'_>, site: Site) -> Result<Value, ApiError> {
         "PageNum": page.number,
         "PageSize": page.size,
         "TotalCount": page.total,
-        "Items": rows,
+        "Items": inner.bill_items(&rows),
     })))
 }
 
