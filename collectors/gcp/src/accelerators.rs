@@ -238,4 +238,23 @@ mod tests {
         }
         assert!(is_known_family("a3-next-16g") && !is_known_family("a9-standard-4") && !is_known_family("nvidia-l4"));
     }
+
+    proptest::proptest! {
+        // P36
+        #[test]
+        fn counts_are_never_negative_nor_more_than_listed(
+            machine_type in "(n1-standard-8|g4-standard-6|g2-standard-24|.{0,20})",
+            kind in "(nvidia-l4|nvidia-tesla-t4-vws|ct5lp|.{0,20})",
+            counts in proptest::collection::vec(proptest::option::of(0u32..), 0..4),
+        ) {
+            let entries = counts.iter().map(|count| serde_json::json!({"acceleratorType": kind, "acceleratorCount": count}));
+            let entries: Vec<Attached> = serde_json::from_value(entries.collect()).unwrap();
+            let most: f64 = counts.iter().flatten().fold(0.0, |sum, count| sum + f64::from(*count));
+            if let Some(count) = listed(&machine_type, &entries).and_then(|found| found.count)
+                && counts.iter().all(Option::is_some)
+            {
+                proptest::prop_assert!(count.get() >= 0.0 && count.get() <= most, "{} of {most}", count.get());
+            }
+        }
+    }
 }

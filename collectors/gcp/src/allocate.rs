@@ -8,12 +8,12 @@ use std::{
 };
 
 use gpuwatch_collector_core::Fleet;
-use gpuwatch_inventory::{Billing, BillingMode, Certainty, Commitment, CommitmentKind, Instance, Provider, Text};
+use gpuwatch_inventory::{Billing, BillingMode, Commitment, CommitmentKind, Instance, Provider, Text};
 use jiff::Timestamp;
 
 use crate::{
     accelerators,
-    billing::{COMMITTED_USE, FLEX_START},
+    billing::{CALENDAR, COMMITTED_USE, FLEX_START, RESERVATION_BOUND},
     cover,
 };
 
@@ -34,7 +34,20 @@ pub(crate) fn is_ours(commitment: &Commitment, kind: CommitmentKind) -> bool {
 /// a reservation is under.
 pub(crate) fn paths(commitment: &Commitment) -> (&str, impl Iterator<Item = &str>) {
     let mut words = commitment.detail.split_whitespace();
-    (words.next().unwrap_or_default(), words)
+    (
+        words.next().unwrap_or_default(),
+        words.filter(|path| !is_future_reservation(path)),
+    )
+}
+
+/// Whether a reservation was made in calendar mode: its detail then names the
+/// future reservation.
+fn is_calendar(reservation: &Commitment) -> bool {
+    reservation.detail.split_whitespace().skip(1).any(is_future_reservation)
+}
+
+fn is_future_reservation(path: &str) -> bool {
+    path.contains("/futureReservations/")
 }
 
 /// Nodes of the TPU API whose hosts are machines of Compute Engine come from
@@ -79,43 +92,58 @@ fn expiries(commitments: &[Commitment]) -> HashMap<Text, Timestamp> {
         .collect()
 }
 
-/// Machines in a reservation that is under a commitment are reserved: the
-/// cloud states which reservation a machine consumes, and a reservation states
-/// its commitments. A reservation alone is a place and not a price.
-fn mark_reserved(fleet: &mut Fleet, expiries: &HashMap<Text, Timestamp>) {
-    // Path of the reservation → end of its term.
-    let mut committed: HashMap<Text, Option<Timestamp>> = HashMap::new();
-    for reservation in fleet
-        .commitments
-        .iter()
-        .filter(|c| is_ours(c, CommitmentKind::Reservation))
-    {
+/// What a reservation says about the price of the machines in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Term {
+    /// It is under a commitment, which ends then.
+    Committed(Option<Timestamp>),
+    /// It was bought for fixed dates.
+    Calendar(Option<Timestamp>),
+}
+
+/// The terms of reservations, by path. A reservation alone is a place and not
+/// a price, and has none.
+fn terms(commitments: &[Commitment], expiries: &HashMap<Text, Timestamp>) -> HashMap<Text, Term> {
+    let mut terms = HashMap::new();
+    for reservation in commitments.iter().filter(|c| is_ours(c, CommitmentKind::Reservation)) {
         let (own, commitments) = paths(reservation);
         let mut commitments = commitments.peekable();
-        if commitments.peek().is_some() {
+        if is_calendar(reservation) {
+            terms.insert(own.into(), Term::Calendar(reservation.expires));
+        } else if commitments.peek().is_some() {
             let end = commitments.filter_map(|path| expiries.get(path)).max().copied();
-            committed.insert(own.into(), end);
+            terms.insert(own.into(), Term::Committed(end));
         }
     }
-    if committed.is_empty() {
+    terms
+}
+
+/// Machines in a reservation that is under a commitment are reserved, and those
+/// that are bound to one made in calendar mode say so: the cloud states which
+/// reservation a machine consumes, and a reservation states where it is from.
+fn mark_reserved(fleet: &mut Fleet, expiries: &HashMap<Text, Timestamp>) {
+    let terms = terms(&fleet.commitments, expiries);
+    if terms.is_empty() {
         return;
     }
-    let detail: Text = COMMITTED_USE.into();
     for instance in &mut fleet.instances {
-        if !is_payable(instance) || instance.reservation_id.is_empty() {
+        if instance.provider != Provider::Gcp || instance.reservation_id.is_empty() {
             continue;
         }
-        let Some(end) = committed.get(&instance.reservation_id) else {
-            continue;
+        let (detail, end) = match terms.get(&instance.reservation_id) {
+            Some(Term::Committed(end)) if is_payable(instance) => (COMMITTED_USE, *end),
+            Some(Term::Calendar(end)) if is_bound(instance) => (CALENDAR, instance.expires.or(*end)),
+            _ => continue,
         };
         let instance = Arc::make_mut(instance);
-        instance.billing = Billing {
-            mode: BillingMode::Reserved,
-            detail: detail.clone(),
-            certainty: Certainty::Exact,
-        };
-        instance.expires = *end;
+        instance.billing = Billing::exact(BillingMode::Reserved, detail);
+        instance.expires = end;
     }
+}
+
+/// Whether a machine can only run in a reservation.
+fn is_bound(instance: &Instance) -> bool {
+    instance.billing.mode == BillingMode::Reserved && &*instance.billing.detail == RESERVATION_BOUND
 }
 
 /// Whether a commitment can pay for a machine at all: never for spot, flex-start
@@ -167,6 +195,49 @@ mod tests {
             if mode == BillingMode::Reserved {
                 assert_eq!(found.billing, Billing::exact(BillingMode::Reserved, COMMITTED_USE));
             }
+        }
+    }
+
+    #[test]
+    fn only_machines_bound_to_a_reservation_of_fixed_dates_are_in_calendar_mode() {
+        let calendar = format!("{RESERVATION} projects/p/zones/us-central1-a/futureReservations/f");
+        let end = "2026-12-24T00:00:00Z".parse().ok();
+        let of = |billing: Billing| Instance {
+            billing,
+            ..in_reservation("1")
+        };
+        let bound = || Billing::exact(BillingMode::Reserved, "reservation_bound");
+        for (instance, detail, expected) in [
+            (of(bound()), "calendar", end),
+            (of(Billing::estimated(BillingMode::OnDemand, "")), "", None),
+            (of(Billing::exact(BillingMode::Spot, "")), "", None),
+            (
+                Instance {
+                    reservation_id: "projects/p/zones/us-central1-a/reservations/other".into(),
+                    ..of(bound())
+                },
+                "reservation_bound",
+                None,
+            ),
+            (
+                Instance {
+                    expires: "2026-12-20T00:00:00Z".parse().ok(),
+                    ..of(bound())
+                },
+                "calendar",
+                "2026-12-20T00:00:00Z".parse().ok(),
+            ),
+        ] {
+            let mode = instance.billing.mode;
+            let reservation = Commitment {
+                expires: end,
+                ..reservation(&calendar, "a3-highgpu-8g", 8, 1, 1)
+            };
+            let mut fleet = fleet([instance], [reservation]);
+            allocate(&mut fleet);
+            let found = &fleet.instances[0];
+            assert_eq!((found.billing.mode, &*found.billing.detail), (mode, detail));
+            assert_eq!(found.expires, expected, "{detail}");
         }
     }
 

@@ -163,6 +163,18 @@ impl Api {
         Box::pin(read_all(resource.call, begin, fetch, take)).await
     }
 
+    /// One answer that is no listing.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub(crate) async fn one<T: DeserializeOwned + Send>(
+        &self,
+        cx: &Context,
+        resource: Resource<'_>,
+    ) -> Result<T, CollectError> {
+        self.get(cx, resource, None).await
+    }
+
     /// One answer. Credentials that are refused are renewed once.
     async fn get<T: DeserializeOwned + Send>(
         &self,
@@ -222,13 +234,15 @@ fn is_refused_token(error: &CollectError) -> bool {
 }
 
 /// A project id that can be part of a path: letters, digits, hyphens and, in
-/// old projects, a domain.
+/// old projects, a domain. Not a project's number: the cloud takes it too, and the
+/// same project would be listed a second time under another name.
 ///
 /// # Errors
 /// When it is anything else.
 pub(crate) fn project(id: &str) -> Result<&str, CollectError> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-:.".contains(&byte);
-    if !id.is_empty() && id.bytes().all(is_plain) && !id.contains("..") {
+    let is_number = id.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number && id.bytes().all(is_plain) && !id.contains("..") {
         return Ok(id);
     }
     Err(CollectError::new(
@@ -243,10 +257,10 @@ mod tests {
 
     #[test]
     fn only_project_ids_get_into_a_path() {
-        for good in ["ml-prod-1", "example.com:old-project"] {
+        for good in ["ml-prod-1", "example.com:old-project", "3x.example:p"] {
             assert!(project(good).is_ok(), "{good}");
         }
-        for bad in ["", "My Project", "a/b", "..", "a?b", "a%2f"] {
+        for bad in ["", "My Project", "a/b", "..", "a?b", "a%2f", "123456789012"] {
             assert!(project(bad).is_err(), "{bad}");
         }
     }

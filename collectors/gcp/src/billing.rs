@@ -11,6 +11,13 @@ pub(crate) const COMMITTED_USE: &str = "committed_use";
 /// The billing detail of capacity that ends on its own, at a lower price.
 pub(crate) const FLEX_START: &str = "flex_start";
 
+/// The billing detail of machines that can only run in a reservation.
+pub(crate) const RESERVATION_BOUND: &str = "reservation_bound";
+
+/// The billing detail of machines in a reservation that was bought for fixed
+/// dates.
+pub(crate) const CALENDAR: &str = "calendar";
+
 /// `scheduling` of a machine.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,7 +42,7 @@ pub(crate) fn of_machine(scheduling: &Scheduling, interner: &mut Interner) -> Bi
         "SPOT" => (BillingMode::Spot, "", Certainty::Exact),
         _ if scheduling.preemptible == Some(true) => (BillingMode::Spot, "", Certainty::Exact),
         "FLEX_START" => (BillingMode::OnDemand, FLEX_START, Certainty::Exact),
-        "RESERVATION_BOUND" => (BillingMode::Reserved, "reservation_bound", Certainty::Exact),
+        "RESERVATION_BOUND" => (BillingMode::Reserved, RESERVATION_BOUND, Certainty::Exact),
         "" | "STANDARD" => (BillingMode::OnDemand, "", Certainty::Estimated),
         other => (BillingMode::Unknown, other, Certainty::Exact),
     };

@@ -6,8 +6,8 @@ use std::{path::PathBuf, time::Duration};
 use google_cloud_auth::{
     build_errors,
     credentials::{
-        self as google, CacheableResource, Credentials as Google, external_account, impersonated, service_account,
-        user_account,
+        self as google, CacheableResource, Credentials as Google, external_account, external_account_authorized_user,
+        impersonated, service_account, user_account,
     },
     errors::CredentialsError,
 };
@@ -25,6 +25,9 @@ use crate::{
 /// The one scope that every service called here accepts; what may be done is
 /// decided by roles.
 pub(crate) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
+
+/// Where the services that are called belong to.
+const UNIVERSE: &str = "googleapis.com";
 
 /// How long a token is waited for. Outside Google Cloud the metadata service
 /// may not answer at all.
@@ -190,6 +193,11 @@ fn is_same_text(a: Option<&SecretString>, b: Option<&SecretString>) -> bool {
 /// Builds credentials from a file's text, by the `type` it states.
 fn from_file(text: &SecretString) -> Result<Google, &'static str> {
     let json: serde_json::Value = serde_json::from_str(text.expose_secret()).map_err(|_| "it is not JSON")?;
+    // A token of another universe is of no use here, and not for Google to see.
+    let universe = json.get("universe_domain").and_then(serde_json::Value::as_str);
+    if universe.is_some_and(|universe| universe != UNIVERSE) {
+        return Err("its `universe_domain` is not googleapis.com, the only one whose services are called");
+    }
     let kind = json.get("type").and_then(serde_json::Value::as_str).map(str::to_owned);
     let built = match kind.as_deref() {
         Some("service_account") => service_account::Builder::new(json)
@@ -197,6 +205,7 @@ fn from_file(text: &SecretString) -> Result<Google, &'static str> {
             .build(),
         Some("authorized_user") => user_account::Builder::new(json).with_scopes([SCOPE]).build(),
         Some("external_account") => external_account::Builder::new(json).with_scopes([SCOPE]).build(),
+        Some("external_account_authorized_user") => external_account_authorized_user::Builder::new(json).build(),
         Some("impersonated_service_account") => impersonated::Builder::new(json).with_scopes([SCOPE]).build(),
         Some(_) => return Err("its `type` is not supported"),
         None => return Err("it has no `type`, so it is no credentials file"),
@@ -251,10 +260,47 @@ mod tests {
         assert!(from(r#"{"type": "service_account", "private_key": "s3cret"}"#).is_err());
     }
 
+    // P40, P44
+    #[test]
+    fn credentials_of_another_universe_are_not_used() {
+        let login = |universe: &str| {
+            let login = r#"{"type": "authorized_user", "client_id": "i", "client_secret": "s", "refresh_token": "r""#;
+            from(&format!(r#"{login}, "universe_domain": "{universe}"}}"#))
+        };
+        assert_eq!(login("googleapis.com"), Ok(()));
+        assert!(login("apis.example").unwrap_err().contains("universe_domain"));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(64))]
+        #[test]
+        fn any_file_is_used_or_refused(
+            text in ".{0,80}",
+            mut json in crate::samples::any_json(),
+            kind in proptest::sample::select(vec![
+                "service_account", "authorized_user", "external_account", "impersonated_service_account",
+                "external_account_authorized_user",
+            ]),
+        ) {
+            let _ = from(&text);
+            if let Some(fields) = json.as_object_mut() {
+                fields.insert("type".into(), kind.into());
+                fields.insert("private_key".into(), text.clone().into());
+                fields.insert("source_credentials".into(), serde_json::json!({"type": kind, "refresh_token": text}));
+                fields.insert("credential_source".into(), serde_json::json!({"file": text}));
+            }
+            let _ = from(&json.to_string());
+        }
+    }
+
     #[test]
     fn a_user_login_can_be_used() {
         let login = r#"{"type": "authorized_user", "client_id": "i", "client_secret": "s", "refresh_token": "r"}"#;
         assert_eq!(from(login), Ok(()));
+        let federated = r#"{"type": "external_account_authorized_user", "token_url": "https://sts.googleapis.com/v1/t",
+            "client_id": "i", "client_secret": "s", "refresh_token": "r",
+            "audience": "//iam.googleapis.com/locations/global/workforcePools/p/providers/o"}"#;
+        assert_eq!(from(federated), Ok(()));
     }
 
     #[test]

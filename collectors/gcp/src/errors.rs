@@ -50,6 +50,17 @@ struct Detail {
 
 const DISABLED: [&str; 2] = ["SERVICE_DISABLED", "accessNotConfigured"];
 
+/// What stands before the project in which an API is off.
+const OFF_IN: &str = "is not enabled in";
+
+/// Whether an API is off in this project, by id or number, and not in another
+/// one that the call was charged to.
+pub(crate) fn is_off_in(error: &CollectError, project: &str) -> bool {
+    let names = |words: &str| error.message.contains(words);
+    error.reason == Reason::NotEnabled
+        && (names(&format!("{OFF_IN} projects/{project}:")) || names(&format!("{OFF_IN} {project}:")))
+}
+
 const TOO_FAST: [&str; 6] = [
     "rateLimitExceeded",
     "userRateLimitExceeded",
@@ -223,7 +234,7 @@ impl<'a> Known<'a> {
         let consumer = self.consumer();
         let project = consumer.strip_prefix("projects/").unwrap_or(consumer);
         let mut what = format!(
-            "the API {service} is not enabled in {consumer}: run `gcloud services enable {service} --project {project}`"
+            "the API {service} {OFF_IN} {consumer}: run `gcloud services enable {service} --project {project}`"
         );
         // The others are enabled in the identity's own project.
         if self.asked.call.service == "compute" {
@@ -350,11 +361,18 @@ mod tests {
             text.contains("gcloud services enable compute.googleapis.com --project 123"),
             "{text}"
         );
+        assert!(is_off_in(&error, "123") && !is_off_in(&error, "12") && !is_off_in(&error, "ml-prod"));
         let older = of(
             403,
             r#"{"error": {"errors": [{"reason": "accessNotConfigured"}], "message": "off"}}"#,
         );
         assert_eq!(older.reason, Reason::NotEnabled);
+        assert!(
+            is_off_in(&older, "ml-prod"),
+            "what the call was about, where nothing else is named"
+        );
+        let billing = of(403, &info("PERMISSION_DENIED", "BILLING_DISABLED", "{}"));
+        assert!(!is_off_in(&billing, "ml-prod"));
     }
 
     #[test]

@@ -101,3 +101,25 @@ pub(crate) async fn token(
         expires: answer.expire_time,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn any_answer_is_a_token_or_refused(answer in crate::samples::any_json(), token in ".{0,40}") {
+            let _ = serde_json::from_value::<Answer>(answer);
+            let impersonated = Impersonated {
+                token: SecretString::from(token.clone()),
+                expires: Timestamp::UNIX_EPOCH,
+            };
+            match impersonated.headers() {
+                Ok(headers) => proptest::prop_assert!(headers.values().all(HeaderValue::is_sensitive)),
+                Err(error) => proptest::prop_assert!(token.len() < 6 || !error.to_string().contains(&token)),
+            }
+            let shown = format!("{impersonated:?}");
+            proptest::prop_assert!(token.len() < 9 || !shown.contains(&token));
+        }
+    }
+}

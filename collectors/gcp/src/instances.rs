@@ -36,6 +36,16 @@ struct Zone {
     region: Option<String>,
 }
 
+impl Zone {
+    /// Its name. A zone whose name does not begin like its region is none that
+    /// can be told apart.
+    fn name(self) -> Option<Text> {
+        let name = self.name.filter(|name| region_of_zone(name).is_some())?;
+        let region = self.region.as_deref().map(last);
+        (region.is_none() || region == region_of_zone(&name)).then(|| Text::from(name))
+    }
+}
+
 impl InstanceLister {
     pub(crate) fn new(rules: TagRules, types: Arc<MachineTypes>) -> Self {
         Self {
@@ -168,13 +178,7 @@ async fn zones(cx: &Context, api: &Api) -> Result<BTreeSet<Text>, CollectError> 
         .pages(cx, resource, BTreeSet::new, |zones, page: PlainPage<Zone>| {
             incomplete = incomplete.take().or(page.incomplete().map(str::to_owned));
             let (records, before) = (page.items.total(), zones.len());
-            let named = page.items.good.into_iter().filter_map(|zone| {
-                let name = zone.name.filter(|name| region_of_zone(name).is_some())?;
-                // A zone whose name does not begin like its region is none that can be told apart.
-                let region = zone.region.as_deref().map(last);
-                (region.is_none() || region == region_of_zone(&name)).then(|| Text::from(name))
-            });
-            zones.extend(named);
+            zones.extend(page.items.good.into_iter().filter_map(Zone::name));
             Progress {
                 records,
                 new: zones.len().saturating_sub(before),
@@ -204,6 +208,33 @@ mod tests {
             Reason::Decode,
         ] {
             assert!(!is_of_the_service(&error(reason)), "{reason}");
+        }
+    }
+
+    #[test]
+    fn zones_are_told_by_their_names() {
+        let name = |json: &str| serde_json::from_str::<Zone>(json).unwrap().name();
+        assert_eq!(name(r#"{"name": "us-central1-a"}"#).as_deref(), Some("us-central1-a"));
+        let linked = r#"{"name": "us-central1-a", "region": "https://x/projects/p/regions/us-central1"}"#;
+        assert_eq!(name(linked).as_deref(), Some("us-central1-a"));
+        for json in [
+            "{}",
+            r#"{"name": "nowhere"}"#,
+            r#"{"name": "us-central1-a", "region": "regions/us-east1"}"#,
+        ] {
+            assert_eq!(name(json), None, "{json}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_page_of_zones_is_read_or_refused(page in crate::samples::any_json()) {
+            if let Ok(page) = serde_json::from_value::<PlainPage<Zone>>(page) {
+                let _ = page.incomplete();
+                for name in page.items.good.into_iter().filter_map(Zone::name) {
+                    proptest::prop_assert!(region_of_zone(&name).is_some());
+                }
+            }
         }
     }
 }

@@ -23,6 +23,7 @@ const POOL_KEYS: &[&str] = &[
     "goog-k8s-node-pool-name",
     "slurm_instance_role",
     "goog-dataflow-job-name",
+    "goog-dataflow-job-id",
     "batch-job-id",
     "goog-batch-job-id",
     "ray-node-name",
@@ -90,6 +91,17 @@ mod tests {
             "workbench"
         );
         assert_eq!(&*ownership(&[("slurm_cluster_name", "hpc")], "").cluster, "hpc");
+        for (key, pool) in [
+            ("goog-dataflow-job-id", "2026-11-30_1"),
+            ("goog-dataflow-job-name", "sort"),
+            ("batch-job-id", "sweep"),
+            ("goog-batch-job-id", "sweep"),
+        ] {
+            assert_eq!(&*ownership(&[(key, pool)], "made-by").pool, pool, "{key}");
+        }
+        for key in ["goog-dataproc-cluster-name", "ghpc_deployment", "ray-cluster-name"] {
+            assert_eq!(&*ownership(&[(key, "c")], "").cluster, "c", "{key}");
+        }
         let none = ownership(&[("other", "x")], "");
         assert_eq!(none, Ownership::default());
     }
@@ -102,5 +114,20 @@ mod tests {
             keep: Vec::new(),
         };
         assert_eq!(&*read(&rules, &labels, "", &mut Interner::default()).owner, "");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_labels_can_be_asked_for_their_owner(
+            labels in proptest::collection::btree_map(".{0,12}", proptest::option::of(".{0,12}"), 0..6),
+            group in ".{0,12}",
+        ) {
+            let rules = TagRules {
+                owner: labels.keys().cloned().collect(),
+                keep: labels.keys().cloned().collect(),
+            };
+            let owner = read(&rules, &labels, &group, &mut Interner::default()).owner;
+            proptest::prop_assert!(owner.is_empty() || labels.values().flatten().any(|value| **value == *owner));
+        }
     }
 }

@@ -19,6 +19,7 @@ mod cover;
 mod credentials;
 mod discover;
 mod errors;
+mod future_reservations;
 mod impersonate;
 mod instances;
 mod labels;

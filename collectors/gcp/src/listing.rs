@@ -60,6 +60,7 @@ struct Scoped<T> {
         alias = "instances",
         alias = "machineTypes",
         alias = "reservations",
+        alias = "futureReservations",
         alias = "commitments"
     )]
     rows: Rows<T>,

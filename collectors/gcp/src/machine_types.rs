@@ -180,4 +180,15 @@ mod tests {
         assert_eq!(count(decide("a9-newgpu-16g", None)), Some(None), "listed, unknown");
         assert_eq!(count(decide("a9-standard-4", Some(&None))), None, "known to have none");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_machine_type_is_read_or_refused(record in crate::samples::any_json()) {
+            if let Ok(record) = serde_json::from_value::<MachineType>(record) {
+                let name = record.name.unwrap_or_default();
+                let found = accelerators::listed(&name, &record.accelerators.unwrap_or_default());
+                let _ = decide(&name, Some(&found));
+            }
+        }
+    }
 }

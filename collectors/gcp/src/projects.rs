@@ -254,4 +254,16 @@ mod tests {
             assert_eq!(account(json), None, "{json}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_page_of_projects_or_folders_is_read_or_refused(page in crate::samples::any_json()) {
+            if let Ok(page) = serde_json::from_value::<ProjectsPage>(page.clone()) {
+                for account in page.projects.good.into_iter().filter_map(Project::account) {
+                    proptest::prop_assert!(!account.id.is_empty() && !account.name.is_empty());
+                }
+            }
+            let _ = serde_json::from_value::<FoldersPage>(page);
+        }
+    }
 }

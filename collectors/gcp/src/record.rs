@@ -321,6 +321,24 @@ mod tests {
         assert!(!format!("{found:?}").contains("s3cret"));
     }
 
+    #[test]
+    fn managed_groups_are_named_whether_zonal_or_regional() {
+        let pool = |created_by: &str| {
+            let json = serde_json::json!({"id": "1", "machineType": "a2-highgpu-1g",
+                "metadata": {"items": [{"key": "created-by", "value": created_by}]}});
+            instance(&json.to_string()).pool.to_string()
+        };
+        assert_eq!(
+            pool("projects/1/zones/us-central1-a/instanceGroupManagers/zonal"),
+            "zonal"
+        );
+        assert_eq!(
+            pool("projects/1/regions/us-central1/instanceGroupManagers/regional"),
+            "regional"
+        );
+        assert_eq!(pool("somebody@example.com"), "");
+    }
+
     // P48
     #[test]
     fn only_an_id_and_a_type_are_needed() {

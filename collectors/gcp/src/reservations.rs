@@ -10,6 +10,7 @@ use crate::{
     accelerators::{self, Attached, may_have_accelerators},
     api::Api,
     calls::RESERVATIONS,
+    future_reservations::FutureReservationLister,
     listing::{ByRegion, Taken, aggregated},
     machine_types::MachineTypes,
     place::{Place, last, path_of},
@@ -74,6 +75,7 @@ struct Draft {
 #[derive(Debug)]
 pub(crate) struct ReservationLister {
     listings: Coalesced<ByRegion<Draft>>,
+    future: FutureReservationLister,
     types: Arc<MachineTypes>,
 }
 
@@ -81,11 +83,14 @@ impl ReservationLister {
     pub(crate) fn new(types: Arc<MachineTypes>) -> Self {
         Self {
             listings: Coalesced::default(),
+            future: FutureReservationLister::default(),
             types,
         }
     }
 
     /// The reservations of a scope that hold accelerators and are in force.
+    /// When it cannot be had which of them are in calendar mode the run is
+    /// degraded, and they are listed without.
     ///
     /// # Errors
     /// When a zone of the region could not be reached.
@@ -110,12 +115,37 @@ impl ReservationLister {
             }
             Some(commitment)
         };
-        Ok(drafts.iter().filter_map(decide).collect())
+        let mut found: Vec<Commitment> = drafts.iter().filter_map(decide).collect();
+        if !found.is_empty() {
+            self.note_calendar(cx, api, scope, &mut found).await;
+        }
+        Ok(found)
+    }
+
+    /// Notes on reservations made in calendar mode from which future
+    /// reservation they come, and when they end.
+    async fn note_calendar(&self, cx: &Context, api: &Api, scope: &Scope, found: &mut [Commitment]) {
+        let calendars = match self.future.by_reservation(cx, api, scope).await {
+            Ok(calendars) => calendars,
+            Err(error) => {
+                cx.degraded(&error);
+                return;
+            }
+        };
+        for reservation in found {
+            let own = reservation.detail.split_whitespace().next().unwrap_or_default();
+            let Some(calendar) = calendars.get(own) else {
+                continue;
+            };
+            reservation.detail = format!("{} {}", reservation.detail, calendar.path).into();
+            reservation.expires = reservation.expires.or(calendar.ends);
+        }
     }
 
     /// Forgets projects that are no longer polled.
     pub(crate) fn retain(&self, keep: impl Fn(&Text) -> bool) {
-        self.listings.retain(keep);
+        self.listings.retain(&keep);
+        self.future.retain(&keep);
     }
 }
 
@@ -329,12 +359,26 @@ mod tests {
             ("n2-standard-8", "READY"),
             ("a3-highgpu-8g", "DELETING"),
             ("a3-highgpu-8g", "CREATING"),
+            ("a3-highgpu-8g", "INVALID"),
         ] {
             assert!(
                 matches!(taken(&of(machine_type, status)), Taken::Other(_)),
                 "{machine_type} {status}"
             );
         }
+        for status in ["UPDATING", "BRAND_NEW"] {
+            assert!(
+                row(&of("a3-highgpu-8g", status)).by_type,
+                "still holds what it held: {status}"
+            );
+        }
+        let ailing = r#"{"id": "7", "status": "READY", "specificReservation": {"count": "4", "inUseCount": "1",
+            "assuredCount": "3", "instanceProperties": {"machineType": "a3-highgpu-8g"}}}"#;
+        assert_eq!(
+            row(ailing).commitment.units,
+            Some(4),
+            "capacity out of order is bought all the same"
+        );
         let template = r#"{"id": "7", "specificReservation": {"count": "1", "sourceInstanceTemplate": "x"}}"#;
         assert!(matches!(taken(template), Taken::Bad("template_only")));
     }

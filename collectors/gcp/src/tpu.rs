@@ -14,7 +14,8 @@ use serde::Deserialize;
 use crate::{
     api::{Api, Page, Resource, Service, project},
     billing::{self, TpuScheduling},
-    calls::TPU_NODES,
+    calls::{PROJECT, TPU_NODES},
+    errors,
     labels::{self, Labels},
     listing::{ByRegion, Taken},
     place::{Place, last},
@@ -73,6 +74,8 @@ struct NetworkEndpoint {
 pub(crate) struct TpuLister {
     rules: TagRules,
     listings: Coalesced<ByRegion<Instance>>,
+    /// Numbers of projects, where they had to be asked for.
+    numbers: Coalesced<Option<String>>,
     /// Projects whose TPU API was off, and when.
     off: Mutex<HashMap<Text, Timestamp>>,
 }
@@ -82,14 +85,17 @@ impl TpuLister {
         Self {
             rules,
             listings: Coalesced::default(),
+            numbers: Coalesced::default(),
             off: Mutex::default(),
         }
     }
 
-    /// The nodes of a scope; none where the API is off.
+    /// The nodes of a scope; none where the API is off in the project.
     ///
     /// # Errors
-    /// When a zone of the region could not be reached.
+    /// When a zone of the region could not be reached. That the API is off
+    /// elsewhere, in the quota project of a login say, is an error too: it says
+    /// nothing about the project's nodes.
     pub(crate) async fn list(&self, cx: &Context, api: &Api, scope: &Scope) -> Result<Vec<Instance>, CollectError> {
         let account = &scope.account.id;
         let then = lock(&self.off).get(account).copied();
@@ -105,7 +111,7 @@ impl TpuLister {
                 lock(&self.off).remove(account);
                 Ok(listing.of(cx, &scope.region)?.to_vec())
             }
-            Err(error) if error.reason == Reason::NotEnabled => {
+            Err(error) if self.is_off(cx, api, account, &error).await => {
                 // Tasks of other regions that come by later find it here.
                 if lock(&self.off).insert(account.clone(), cx.now()).is_none() {
                     tracing::info!(account = &**account, "the TPU API is off, so there are no TPU nodes");
@@ -119,7 +125,18 @@ impl TpuLister {
     /// Forgets projects that are no longer polled.
     pub(crate) fn retain(&self, keep: impl Fn(&Text) -> bool) {
         self.listings.retain(&keep);
+        self.numbers.retain(&keep);
         lock(&self.off).retain(|account, _| keep(account));
+    }
+
+    /// Whether there are no nodes because the API is off in the project itself.
+    async fn is_off(&self, cx: &Context, api: &Api, account: &Text, error: &CollectError) -> bool {
+        if error.reason != Reason::NotEnabled || errors::is_off_in(error, account) {
+            return error.reason == Reason::NotEnabled;
+        }
+        // Refusals name the number of a project.
+        let number = self.numbers.get(account, cx, || number_of(cx, api, account)).await;
+        number.is_ok_and(|number| number.as_deref().is_some_and(|number| errors::is_off_in(error, number)))
     }
 
     async fn whole_project(&self, cx: &Context, api: &Api, scope: &Scope) -> Result<ByRegion<Instance>, CollectError> {
@@ -167,6 +184,35 @@ impl TpuLister {
         )
         .await
     }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Project {
+    default_service_account: Option<String>,
+}
+
+impl Project {
+    /// Its number, with which the address of its default account begins.
+    fn number(&self) -> Option<&str> {
+        let (number, _) = self.default_service_account.as_deref()?.split_once('-')?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then_some(number)
+    }
+}
+
+/// The number of a project; `None` when it does not show.
+async fn number_of(cx: &Context, api: &Api, account: &str) -> Result<Option<String>, CollectError> {
+    let path = format!("/compute/v1/projects/{}", project(account)?);
+    let resource = Resource {
+        service: Service::Compute,
+        call: PROJECT,
+        path: &path,
+        query: &[],
+        about: None,
+    };
+    let found: Project = api.one(cx, resource).await?;
+    Ok(found.number().map(str::to_owned))
 }
 
 fn read(scope: &Scope, rules: &TagRules, interner: &mut Interner, place: Place<'_>, node: &Node) -> Taken<Instance> {
@@ -355,6 +401,20 @@ mod tests {
                 node.chips(),
             );
             assert_eq!(&*found.model, model, "{json}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_a_project_is_that_of_its_default_account() {
+        let number = |account: &str| {
+            let json = serde_json::json!({"id": "7", "defaultServiceAccount": account});
+            let found: Project = serde_json::from_value(json).unwrap();
+            found.number().map(str::to_owned)
+        };
+        let usual = number("123456-compute@developer.gserviceaccount.com");
+        assert_eq!(usual.as_deref(), Some("123456"));
+        for other in ["", "-x", "own@p.iam.gserviceaccount.com", "12ab-compute@x"] {
+            assert_eq!(number(other), None, "{other}");
         }
     }
 

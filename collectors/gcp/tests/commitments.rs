@@ -13,7 +13,9 @@ mod support;
 use std::collections::BTreeMap;
 
 use gpuwatch_collector_core::{Dataset, Reason};
-use gpuwatch_fakecloud_gcp::{CommitmentResource, CommitmentSpec, InstanceSpec, ReservationSpec};
+use gpuwatch_fakecloud_gcp::{
+    CommitmentResource, CommitmentSpec, FutureReservationSpec, InstanceSpec, Provisioning, ReservationSpec, Status,
+};
 use gpuwatch_inventory::{BillingMode, Certainty, Commitment, CommitmentKind, GpuCount, Instance};
 use support::{CENTRAL, PATIENT, PROJECT, Rig, SECOND, WEST, commitments, reason, scope, small_world, zone};
 
@@ -99,6 +101,81 @@ async fn active_commitments_of_accelerators_are_listed() {
     assert_eq!((&*row.instance_type, row.units), ("nvidia-h100-80gb", Some(8)));
     assert!(row.expires.is_some());
     assert!(part(&rig, WEST, "commitments").await.is_empty());
+}
+
+// P28
+#[tokio::test]
+async fn machines_bound_to_a_reservation_of_fixed_dates_are_in_calendar_mode_until_it_ends() {
+    let world = small_world();
+    let at = zone(CENTRAL, "a");
+    let mut made = Vec::new();
+    for (name, mode) in [("calendar", "CALENDAR"), ("default", "DEFAULT")] {
+        let reservation = ReservationSpec {
+            specific: true,
+            ..ReservationSpec::of("a3-highgpu-8g", 2)
+        };
+        let reservation = world.add_reservation(PROJECT, &at, reservation).unwrap();
+        let future = FutureReservationSpec {
+            mode: mode.into(),
+            reservations: vec![reservation.clone()],
+            ..FutureReservationSpec::default()
+        };
+        world.add_future_reservation(PROJECT, &at, future);
+        let bound = InstanceSpec {
+            reservation: Some(reservation.clone()),
+            ..InstanceSpec::of("a3-highgpu-8g").named(name)
+        };
+        world.add_instance(PROJECT, &at, bound.bought(Provisioning::ReservationBound));
+        made.push(reservation);
+    }
+    // Not yet its time: no capacity of its own.
+    let coming = FutureReservationSpec {
+        status: "APPROVED".into(),
+        ..FutureReservationSpec::default()
+    };
+    world.add_future_reservation(PROJECT, &at, coming);
+    let stopped = InstanceSpec {
+        reservation: Some(made[0].clone()),
+        ..InstanceSpec::of("a3-highgpu-8g").named("stopped")
+    };
+    let stopped = stopped.bought(Provisioning::ReservationBound);
+    world.add_instance(PROJECT, &at, stopped.in_state(Status::Terminated));
+    let rig = Rig::new(world, |_| {}).await;
+    let fleet = rig.fleet().await;
+    let exact = |detail| (BillingMode::Reserved, detail, Certainty::Exact);
+    assert_eq!(
+        modes(&fleet.instances),
+        BTreeMap::from([
+            ("calendar", exact("calendar")),
+            ("default", exact("reservation_bound")),
+            ("stopped", exact("reservation_bound")),
+        ])
+    );
+    let end = |name: &str| fleet.instances.iter().find(|i| &*i.name == name).unwrap().expires;
+    let rows: BTreeMap<&str, &Commitment> = fleet.commitments.iter().map(|row| (&*row.id, row)).collect();
+    assert_eq!(rows.len(), 2, "a future reservation is no row of its own");
+    assert!(end("calendar").is_some() && end("calendar") == rows[made[0].as_str()].expires);
+    assert_eq!((end("default"), rows[made[1].as_str()].expires), (None, None));
+    assert_eq!(rows[made[0].as_str()].kind, CommitmentKind::Reservation);
+}
+
+#[tokio::test]
+async fn without_future_reservations_the_reservations_are_listed_all_the_same() {
+    let world = small_world();
+    world.add_reservation(PROJECT, &zone(CENTRAL, "a"), ReservationSpec::of("a3-highgpu-8g", 2));
+    world.deny(PROJECT, "compute.futureReservations.list");
+    let rig = Rig::new(world, |_| {}).await;
+    let (result, cx) = rig
+        .part(&scope(PROJECT, CENTRAL), Dataset::Commitments, "reservations", PATIENT)
+        .await;
+    assert_eq!(commitments(result.unwrap()).len(), 1);
+    assert!(cx.is_degraded() && cx.errors(Reason::Permission) > 0);
+    // Nothing to be told there, so nothing is asked.
+    let (result, cx) = rig
+        .part(&scope(PROJECT, WEST), Dataset::Commitments, "reservations", PATIENT)
+        .await;
+    assert!(result.is_ok() && !cx.is_degraded());
+    assert_eq!(rig.calls_of("futureReservations.aggregatedList"), 1);
 }
 
 fn modes(instances: &[std::sync::Arc<Instance>]) -> BTreeMap<&str, (BillingMode, &str, Certainty)> {

@@ -11,14 +11,15 @@
 
 mod support;
 
-use std::{path::Path, process::Command, time::Duration};
+use std::path::Path;
 
 use gpuwatch_collector_core::{Collector, Context, Covers, Discovery, Reason, Scope};
 use gpuwatch_collector_gcp::{GcpCollector, GcpOptions};
 use gpuwatch_fakecloud_core::{Server, ServerOptions};
 use gpuwatch_fakecloud_gcp::{Gcp, InstanceSpec};
-use gpuwatch_inventory::Provider;
-use support::{CENTRAL, PATIENT, PROJECT, Rig, scope, small_world, zone};
+use support::{
+    CENTRAL, PATIENT, PROJECT, Rig, discover_by_default, endpoint, in_environment, is_child, scope, small_world, zone,
+};
 
 const ACCOUNT: &str = "gpuwatch@ml-prod.iam.gserviceaccount.com";
 const OTHER: &str = "reader@ml-prod.iam.gserviceaccount.com";
@@ -263,43 +264,6 @@ async fn every_call_goes_to_the_configured_endpoint() {
     assert_eq!(seen, expected);
 }
 
-/// Set for tests that are run by another one.
-const CHILD: &str = "GPUWATCH_TEST_CHILD";
-
-/// Whether another test has set up the environment. Without it these tests
-/// would use the credentials of whoever runs them.
-fn is_child() -> bool {
-    std::env::var_os(CHILD).is_some()
-}
-
-/// Runs one of the tests below in a process of its own, with these variables:
-/// application default credentials read the environment.
-fn in_environment(test: &str, variables: &[(&str, &str)]) {
-    let home = tempfile::tempdir().unwrap();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"])
-        .env(CHILD, "1")
-        .env("HOME", home.path())
-        .env_remove("GOOGLE_APPLICATION_CREDENTIALS")
-        .envs(variables.iter().copied());
-    let output = command.output().unwrap();
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && shown.contains("1 passed"), "{test}: {shown}");
-}
-
-async fn discover_by_default(endpoint: Option<String>) -> Discovery {
-    let mut options = GcpOptions::named("ml");
-    options.endpoint_url = endpoint;
-    options.projects = vec![PROJECT.into()];
-    let scope = Scope {
-        provider: Provider::Gcp,
-        ..support::scope("ml", Scope::GLOBAL)
-    };
-    let cx = Context::detached(scope, Duration::from_secs(30));
-    GcpCollector::new(options).discover(&cx).await
-}
-
 // P52
 #[test]
 fn without_any_credentials_the_error_names_what_to_set() {
@@ -326,6 +290,27 @@ async fn no_credentials_at_all() {
     }
 }
 
+// P52
+#[test]
+fn a_file_named_by_the_environment_that_is_missing_is_no_way_to_another_identity() {
+    let variables = [("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/key.json")];
+    in_environment("a_missing_file_of_the_environment", &variables);
+}
+
+#[tokio::test]
+#[ignore = "run by another test, in a process of its own"]
+async fn a_missing_file_of_the_environment() {
+    if !is_child() {
+        return;
+    }
+    let found = discover_by_default(None).await;
+    let error = failure(&found);
+    assert_eq!(error.reason, Reason::Credentials, "{error}");
+    for word in ["cannot be read", "GOOGLE_APPLICATION_CREDENTIALS"] {
+        assert!(error.to_string().contains(word), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn a_machine_s_own_account_can_call() {
     let world = small_world();
@@ -346,10 +331,6 @@ async fn a_machine_s_own_account_can_call() {
 
     world.set_machine_account(ACCOUNT, &["https://www.googleapis.com/auth/devstorage.read_only"]);
     run("by_a_machine_with_narrow_scopes").await.unwrap();
-}
-
-fn endpoint() -> Option<String> {
-    std::env::var("GPUWATCH_TEST_ENDPOINT").ok()
 }
 
 #[tokio::test]

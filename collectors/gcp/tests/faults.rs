@@ -15,8 +15,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gpuwatch_collector_core::{CollectError, Collected, Covers, Dataset, Reason};
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
-use gpuwatch_fakecloud_gcp::{CommitmentSpec, InstanceSpec, ProjectSpec, ReservationSpec, TpuSpec, World};
-use support::{CENTRAL, PATIENT, PROJECT, Rig, SECOND, WEST, scope, small_world, targets, zone};
+use gpuwatch_fakecloud_gcp::{
+    CommitmentSpec, FutureReservationSpec, InstanceSpec, ProjectSpec, ReservationSpec, TpuSpec, World,
+};
+use support::{
+    CENTRAL, PATIENT, PROJECT, Rig, SECOND, WEST,
+    faults::{expected, for_each_kind},
+    scope, small_world, targets, zone,
+};
 
 /// How long a run may take: a hang lasts until the end, everything else comes
 /// to an end by itself, however slow the machine.
@@ -69,43 +75,6 @@ async fn spoilt(world: World, operations: &[&str]) -> Arc<Rig> {
         }
     }
     Arc::new(rig)
-}
-
-/// What a fault must be counted as; `None` when a correct client is not
-/// troubled by it. `pages` is whether the operation has pages.
-fn expected(kind: FaultKind, pages: bool) -> Option<Reason> {
-    match kind {
-        FaultKind::Throttled { .. } => Some(Reason::Throttled),
-        FaultKind::InternalError | FaultKind::HtmlError => Some(Reason::Other),
-        FaultKind::HtmlSuccess | FaultKind::TruncatedBody | FaultKind::CutOffDocument => Some(Reason::Decode),
-        FaultKind::Hang => Some(Reason::Timeout),
-        FaultKind::DropConnection => Some(Reason::Network),
-        FaultKind::ExpiredToken | FaultKind::AuthFailure => Some(Reason::Credentials),
-        FaultKind::AccessDenied => Some(Reason::Permission),
-        FaultKind::OptInRequired => Some(Reason::NotEnabled),
-        FaultKind::EndlessToken | FaultKind::RepeatedToken => pages.then_some(Reason::Decode),
-        FaultKind::UnknownEnum
-        | FaultKind::EmptyPage
-        | FaultKind::ReorderedRows
-        | FaultKind::DuplicateRows
-        | FaultKind::MalformedRecord
-        | FaultKind::PartialResult => None,
-    }
-}
-
-/// Runs one case per kind, all at once.
-async fn for_each_kind<F, Fut>(case: F)
-where
-    F: Fn(FaultKind) -> Fut,
-    Fut: Future<Output = ()> + Send + 'static,
-{
-    let cases: Vec<_> = FaultKind::ALL
-        .iter()
-        .map(|kind| (kind, tokio::spawn(case(*kind))))
-        .collect();
-    for (kind, case) in cases {
-        case.await.unwrap_or_else(|error| panic!("{kind}: {error}"));
-    }
 }
 
 fn rows(collected: &Collected) -> usize {
@@ -234,10 +203,60 @@ async fn machine_types() {
     .await;
 }
 
+/// Without future reservations a reservation lacks its end.
+async fn future_reservations() {
+    let fill = |world: &World, project: &str| {
+        for region in [CENTRAL, WEST] {
+            let at = zone(region, "a");
+            let reservation = world.add_reservation(project, &at, ReservationSpec::of("g2-standard-4", 1));
+            for reservations in [reservation.into_iter().collect(), Vec::new()] {
+                let spec = FutureReservationSpec {
+                    reservations,
+                    ..FutureReservationSpec::default()
+                };
+                world.add_future_reservation(project, &at, spec);
+            }
+        }
+    };
+    let rig = spoilt(world(fill), &["futureReservations.aggregatedList"]).await;
+    for_each_kind(move |kind| {
+        let rig = Arc::clone(&rig);
+        async move {
+            let at = scope(&project_of(kind), WEST);
+            let (result, cx) = rig.part(&at, Dataset::Commitments, "reservations", limit(kind)).await;
+            let found = support::commitments(result.unwrap_or_else(|error| panic!("{kind}: {error}")));
+            assert_eq!(found.len(), 1, "{kind}");
+            let is_missing = expected_of_list(kind).is_some();
+            assert_eq!(cx.is_degraded(), is_missing, "{kind}");
+            assert_eq!(found[0].expires.is_none(), is_missing, "{kind}");
+        }
+    })
+    .await;
+}
+
+/// The project is asked for its number when the TPU API says to be off in one.
+async fn project_number() {
+    let fill = |world: &World, project: &str| world.disable_api(project, "tpu.googleapis.com");
+    let rig = spoilt(world(fill), &["projects.get"]).await;
+    for_each_kind(move |kind| {
+        let rig = Arc::clone(&rig);
+        async move {
+            let at = scope(&project_of(kind), WEST);
+            let (result, _) = rig.part(&at, Dataset::Inventory, "tpu_nodes", limit(kind)).await;
+            match expected(kind, false) {
+                // Nobody knows then in which project it is off.
+                Some(_) => assert_eq!(support::reason(&result), Some(Reason::NotEnabled), "{kind}: {result:?}"),
+                None => check(kind.as_str(), None, &result, 0),
+            }
+        }
+    })
+    .await;
+}
+
 /// One discovery over all projects.
 async fn regions() {
     let rig = spoilt(world(|_, _| {}), &["regions.list"]).await;
-    let (found, _) = rig.discover_within(Duration::from_secs(15)).await;
+    let (found, _) = rig.discover_within(PATIENT).await;
     let failures: BTreeMap<&str, _> = found
         .failures
         .iter()
@@ -349,5 +368,7 @@ async fn every_fault_of_every_call_is_counted_and_contained() {
         hierarchy("projects.list"),
         hierarchy("folders.list"),
         access_token(),
+        future_reservations(),
+        project_number(),
     );
 }

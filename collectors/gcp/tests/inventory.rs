@@ -112,14 +112,22 @@ async fn a_whole_fleet_is_reported_as_it_is() {
         .commitments
         .iter()
         .map(|c| {
-            let key = (c.account.to_string(), c.region.to_string(), c.id.to_string());
+            let key = (
+                c.account.to_string(),
+                c.region.to_string(),
+                c.id.to_string(),
+                c.instance_type.to_string(),
+            );
             (key, (c.kind.as_str(), c.units, c.used_units))
         })
         .collect();
     let bought: BTreeMap<_, _> = world
         .commitments()
         .into_iter()
-        .map(|c| ((c.account, c.region, c.id), (c.kind, c.units, c.used)))
+        .map(|c| {
+            let key = (c.account, c.region, c.id, c.instance_type);
+            (key, (c.kind, c.units, c.used))
+        })
         .collect();
     assert_eq!(found, bought);
 }

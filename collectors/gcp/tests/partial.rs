@@ -99,6 +99,32 @@ async fn a_record_without_an_id_costs_itself() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_refused_for_a_moment_is_made_again() {
+    let world = small_world();
+    world.add_instances(PROJECT, &zone(CENTRAL, "a"), 3, &InstanceSpec::of("g2-standard-4"));
+    let cases = [
+        // Without a canonical code, and with one.
+        (FaultKind::Throttled { retry_after: None }, Reason::Throttled),
+        (FaultKind::Throttled { retry_after: Some(1) }, Reason::Throttled),
+        (FaultKind::InternalError, Reason::Other),
+        (FaultKind::HtmlError, Reason::Other),
+        (FaultKind::DropConnection, Reason::Network),
+    ];
+    let case = |(kind, reason): (FaultKind, Reason)| {
+        let world = world.clone();
+        async move {
+            let rig = Rig::new(world, |_| {}).await;
+            let rule = FaultRule::new(kind).operation("instances.aggregatedList").times(1);
+            rig.fake.faults().add(rule);
+            let (machines, cx) = rig.instances("instances", CENTRAL, PATIENT).await;
+            assert_eq!(machines.unwrap().len(), 3, "{kind}");
+            assert!(!cx.is_degraded() && cx.errors(reason) > 0, "{kind}: not counted");
+        }
+    };
+    join_all(cases.map(case)).await;
+}
+
+#[tokio::test]
 async fn a_missing_permission_is_told_apart_from_an_empty_project() {
     let world = small_world();
     world.add_project(SECOND, ProjectSpec::default());

@@ -89,6 +89,36 @@ async fn without_the_tpu_api_there_are_no_nodes_and_no_further_calls() {
 }
 
 #[tokio::test]
+async fn a_slice_of_many_hosts_is_one_node_and_none_where_its_hosts_are_machines() {
+    let world = small_world();
+    let at = zone(CENTRAL, "a");
+    let hosts: Vec<String> = (0..4)
+        .map(|n| InstanceSpec::of("ct5p-hightpu-4t").named(&format!("host-{n}")))
+        .filter_map(|host| world.add_instance(PROJECT, &at, host))
+        .collect();
+    let slice = |name: &str| TpuSpec::of("v5p-32").shaped("V5P", "2x2x4").named(name);
+    world.add_tpu(
+        PROJECT,
+        &at,
+        TpuSpec {
+            hosts: 4,
+            ..slice("own")
+        },
+    );
+    let on_machines = TpuSpec {
+        machines: hosts,
+        ..slice("on-machines")
+    };
+    world.add_tpu(PROJECT, &at, on_machines);
+    let rig = Rig::new(world, |_| {}).await;
+    let fleet = rig.fleet().await;
+    let found: BTreeMap<&str, Option<f64>> = fleet.instances.iter().map(|i| (&*i.name, gpus(i))).collect();
+    let mut expected = BTreeMap::from([("own", Some(16.0))]);
+    expected.extend(["host-0", "host-1", "host-2", "host-3"].map(|host| (host, Some(4.0))));
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
 async fn every_purchase_option_and_state_of_a_node_is_told() {
     let world = small_world();
     let at = zone(CENTRAL, "a");

@@ -174,3 +174,39 @@ async fn a_redirect_to_another_host_is_not_followed() {
         .await;
     assert_eq!(reason(&found), Some(Reason::Other), "{found:?}");
 }
+
+/// The TPU API says to be off in the project with this number; the one that is
+/// polled has the number 123.
+async fn nodes_where_the_api_is_off_in(number: &'static str) -> Result<usize, gpuwatch_collector_core::CollectError> {
+    let collector = collector(move |line| {
+        if line.contains("/nodes") {
+            let info = format!(
+                r#"{{"reason": "SERVICE_DISABLED", "metadata": {{"consumer": "projects/{number}", "service": "tpu.googleapis.com"}}}}"#
+            );
+            return (403, format!(r#"{{"error": {{"code": 403, "message": "off", "details": [{info}]}}}}"#));
+        }
+        assert!(line.starts_with("GET /compute/v1/projects/ml-prod "), "{line}");
+        let account = "123-compute@developer.gserviceaccount.com";
+        (200, format!(r#"{{"id": "7", "defaultServiceAccount": "{account}"}}"#))
+    })
+    .await;
+    let cx = context(CENTRAL);
+    let at = scope(PROJECT, CENTRAL);
+    let found = collector.collect(&at, Dataset::Inventory, "tpu_nodes", &cx).await;
+    found.map(|found| instances(found).len())
+}
+
+#[tokio::test]
+async fn only_an_api_that_is_off_in_the_project_itself_means_no_nodes() {
+    assert_eq!(nodes_where_the_api_is_off_in("123").await.unwrap(), 0);
+    assert_eq!(nodes_where_the_api_is_off_in("ml-prod").await.unwrap(), 0);
+    // The quota project of whoever calls.
+    let error = nodes_where_the_api_is_off_in("999").await.unwrap_err();
+    assert_eq!(error.reason, Reason::NotEnabled);
+    assert!(
+        error
+            .to_string()
+            .contains("gcloud services enable tpu.googleapis.com --project 999"),
+        "{error}"
+    );
+}

@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::{sync::Arc, time::Duration};
+pub mod faults;
+
+use std::{process::Command, sync::Arc, time::Duration};
 
 use gpuwatch_collector_core::{
     Account, CollectError, Collected, Collector, Context, Dataset, Discovery, Fleet, Reason, Scope,
@@ -176,4 +178,47 @@ pub fn targets(discovery: &Discovery) -> Vec<(String, String)> {
         .collect();
     found.sort();
     found
+}
+
+/// Set for tests that are run by another one.
+const CHILD: &str = "GPUWATCH_TEST_CHILD";
+
+/// Whether another test has set up the environment. Without it these tests
+/// would use the credentials of whoever runs them.
+pub fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
+}
+
+/// Runs an ignored test of the same file in a process of its own, with these
+/// variables: application default credentials read the environment.
+pub fn in_environment(test: &str, variables: &[(&str, &str)]) {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .env("HOME", home.path())
+        .env_remove("GOOGLE_APPLICATION_CREDENTIALS")
+        .envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && shown.contains("1 passed"), "{test}: {shown}");
+}
+
+/// A discovery by application default credentials.
+pub async fn discover_by_default(endpoint: Option<String>) -> Discovery {
+    let mut options = GcpOptions::named("ml");
+    options.endpoint_url = endpoint;
+    options.projects = vec![PROJECT.into()];
+    let scope = Scope {
+        provider: Provider::Gcp,
+        ..scope("ml", Scope::GLOBAL)
+    };
+    let cx = Context::detached(scope, Duration::from_secs(30));
+    GcpCollector::new(options).discover(&cx).await
+}
+
+/// The endpoint that another test has started.
+pub fn endpoint() -> Option<String> {
+    std::env::var("GPUWATCH_TEST_ENDPOINT").ok()
 }

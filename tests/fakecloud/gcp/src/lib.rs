@@ -35,6 +35,7 @@ pub use gpuwatch_fakecloud_core::{CommitmentTruth, InstanceTruth};
 pub use service::Gcp;
 pub use types::{MachineType, machine_type};
 pub use world::{
-    Commitment, CommitmentResource, CommitmentSpec, Instance, InstanceSpec, ProjectSpec, ProjectState, Provisioning,
-    Region, Reservation, ReservationSpec, ServiceAccountKey, Status, TpuNode, TpuSpec, World,
+    Commitment, CommitmentResource, CommitmentSpec, FutureReservation, FutureReservationSpec, Instance, InstanceSpec,
+    ProjectSpec, ProjectState, Provisioning, Region, Reservation, ReservationSpec, ServiceAccountKey, Status, TpuNode,
+    TpuSpec, World,
 };

@@ -119,6 +119,11 @@ const COMPUTE: &[(&str, &str, &str)] = &[
         "compute.reservations.list",
     ),
     (
+        "aggregated/futureReservations",
+        "futureReservations.aggregatedList",
+        "compute.futureReservations.list",
+    ),
+    (
         "aggregated/commitments",
         "regionCommitments.aggregatedList",
         "compute.commitments.list",

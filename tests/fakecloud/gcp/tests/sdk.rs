@@ -14,9 +14,9 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpuwatch_fakecloud_core::Server;
-use gpuwatch_fakecloud_gcp::World;
+use gpuwatch_fakecloud_gcp::{FutureReservationSpec, ReservationSpec, World};
 use serde_json::{Value, json};
-use support::{python, serve};
+use support::{python, serve, small_world};
 
 /// What a script makes of the world; `None` without a Python to run it.
 async fn run(server: &Server, script: &str) -> Option<Value> {
@@ -103,4 +103,36 @@ async fn googles_client_follows_small_and_empty_pages() {
     let world = World::fleet(3, 150);
     world.limit_pages(40);
     assert_listed(&world).await;
+}
+
+#[tokio::test]
+async fn googles_client_reads_future_reservations() {
+    let world = small_world();
+    let reservation = world.add_reservation("p", "us-central1-a", ReservationSpec::of("a4-highgpu-8g", 2));
+    let id = world.add_future_reservation(
+        "p",
+        "us-central1-a",
+        FutureReservationSpec {
+            machine_type: "a4-highgpu-8g".to_owned(),
+            count: 2,
+            ends: "2026-12-24T00:00:00Z".parse().ok(),
+            reservations: reservation.into_iter().collect(),
+            ..FutureReservationSpec::default()
+        },
+    );
+    let server = serve(&world).await;
+    let Some(found) = run(&server, "tests/google_future.py").await else {
+        return;
+    };
+    let expected = json!([{
+        "scope": "zones/us-central1-a",
+        "id": id,
+        "mode": "CALENDAR",
+        "status": "FULFILLED",
+        "count": 2,
+        "machine_type": "a4-highgpu-8g",
+        "ends": "2026-12-23T16:00:00.000-08:00",
+        "reservations": ["reservation-1"],
+    }]);
+    assert_eq!(found, expected);
 }

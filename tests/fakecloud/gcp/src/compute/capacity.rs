@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Item, Listing, link, set, time};
 use crate::types;
-use crate::world::{Commitment, Inner, ProjectData, Reservation};
+use crate::world::{Commitment, FutureReservation, Inner, ProjectData, Reservation};
 
 /// Reservations of the owner; those that others share with a project are not
 /// in its list.
@@ -80,6 +80,61 @@ fn reservation_row(inner: &Inner, project: &ProjectData, reservation: &Reservati
     set(&mut row, "commitment", commitment);
     set(&mut row, "deleteAtTime", spec.delete_at.map(time));
     row
+}
+
+pub(super) fn future_reservations<'a>(inner: &'a Inner, project: &'a ProjectData) -> Listing<'a> {
+    let items = project.future_reservations.values().map(|row| {
+        let scope = format!("zones/{}", row.zone);
+        let render = move || future_reservation_row(inner, project, row);
+        Item::new(scope, &row.name, render)
+    });
+    Listing {
+        field: "futureReservations",
+        kind: "compute#futureReservation",
+        items: items.collect(),
+        words: &["planningStatus", "status.procurementStatus"],
+    }
+}
+
+fn future_reservation_row(inner: &Inner, project: &ProjectData, row: &FutureReservation) -> Value {
+    let (spec, zone) = (&row.spec, &row.zone);
+    let in_zone = |rest: &str| link(&project.id, &format!("zones/{zone}/{rest}"));
+    let made: Vec<String> = spec
+        .reservations
+        .iter()
+        .filter_map(|id| inner.reservation(id))
+        .map(|reservation| in_zone(&format!("reservations/{}", reservation.name)))
+        .collect();
+    let fulfilled = if made.is_empty() { 0 } else { spec.count };
+    let mut status = json!({
+        "procurementStatus": spec.status,
+        // 64 bits are written as text.
+        "fulfilledCount": fulfilled.to_string(),
+        "lockTime": time(row.starts),
+    });
+    set(
+        &mut status,
+        "autoCreatedReservations",
+        (!made.is_empty()).then_some(made),
+    );
+    json!({
+        "kind": "compute#futureReservation",
+        "id": row.id,
+        "creationTimestamp": time(row.starts),
+        "name": row.name,
+        "zone": link(&project.id, &format!("zones/{zone}")),
+        "selfLink": in_zone(&format!("futureReservations/{}", row.name)),
+        "planningStatus": "SUBMITTED",
+        "reservationMode": spec.mode,
+        "deploymentType": "DENSE",
+        "specificReservationRequired": true,
+        "timeWindow": { "startTime": time(row.starts), "endTime": time(row.ends) },
+        "specificSkuProperties": {
+            "totalCount": spec.count.to_string(),
+            "instanceProperties": { "machineType": spec.machine_type },
+        },
+        "status": status,
+    })
 }
 
 pub(super) fn commitments<'a>(inner: &'a Inner, project: &'a ProjectData) -> Listing<'a> {

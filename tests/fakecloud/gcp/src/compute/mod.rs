@@ -80,6 +80,7 @@ fn listing<'a>(inner: &'a Inner, project: &'a ProjectData, resource: &str) -> Li
         "machineTypes" => types::machine_types(inner, project),
         "acceleratorTypes" => types::accelerator_types(inner, project),
         "reservations" => capacity::reservations(inner, project),
+        "futureReservations" => capacity::future_reservations(inner, project),
         "regionCommitments" => capacity::commitments(inner, project),
         "regions" => places::regions(inner, project),
         _ => places::zones(inner, project),

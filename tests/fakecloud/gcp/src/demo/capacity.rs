@@ -1,7 +1,9 @@
 //! Reservations and commitments, used in part.
 
 use super::{Demo, INFERENCE, RESEARCH};
-use crate::world::{CommitmentResource, CommitmentSpec, InstanceSpec, Provisioning, ReservationSpec};
+use crate::world::{
+    CommitmentResource, CommitmentSpec, FutureReservationSpec, InstanceSpec, Provisioning, ReservationSpec,
+};
 
 impl Demo {
     pub(super) fn capacity(&mut self) {
@@ -35,8 +37,8 @@ impl Demo {
         self.filled(RESEARCH, "europe-west4-b", reservation, "a3-highgpu-8g", 6, RESEARCH);
     }
 
-    /// A reservation at the on-demand price, and one that only machines bound
-    /// to it can use.
+    /// A reservation at the on-demand price, and one that was bought for fixed
+    /// dates, which only machines bound to it can use.
     fn kept_free(&mut self) {
         let open = ReservationSpec {
             name: "l4-peak".to_owned(),
@@ -51,6 +53,20 @@ impl Demo {
             ..ReservationSpec::of("a4-highgpu-8g", 4)
         };
         let bound = self.world.add_reservation(RESEARCH, "us-central1-b", bound);
+        for (name, status, reservations) in [
+            ("b200-sprint", "FULFILLED", bound.iter().cloned().collect()),
+            ("b200-next-quarter", "APPROVED", Vec::new()),
+        ] {
+            let spec = FutureReservationSpec {
+                name: name.to_owned(),
+                machine_type: "a4-highgpu-8g".to_owned(),
+                count: 4,
+                status: status.to_owned(),
+                reservations,
+                ..FutureReservationSpec::default()
+            };
+            self.world.add_future_reservation(RESEARCH, "us-central1-b", spec);
+        }
         for number in 0..3 {
             let spec = InstanceSpec {
                 reservation: bound.clone(),

@@ -280,6 +280,7 @@ mod tests {
                 ("on_demand", "flex_start"),
                 ("spot", ""),
                 ("reserved", "reservation_bound"),
+                ("reserved", "calendar"),
                 ("reserved", "committed_use"),
                 ("unknown", "BRAND_NEW_MODEL"),
             ] {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::capacity::{Commitment, Reservation};
+use super::future::FutureReservation;
 use super::instance::Instance;
 use super::tpu::TpuNode;
 use super::{Inner, World};
@@ -81,6 +82,8 @@ pub(crate) struct ProjectData {
     pub(crate) nodes: BTreeMap<(String, String), TpuNode>,
     /// By zone and name.
     pub(crate) reservations: BTreeMap<(String, String), Reservation>,
+    /// By zone and name.
+    pub(crate) future_reservations: BTreeMap<(String, String), FutureReservation>,
     /// By region and name.
     pub(crate) commitments: BTreeMap<(String, String), Commitment>,
     /// Services that are switched off (`tpu.googleapis.com`).
@@ -124,6 +127,7 @@ impl World {
             instances: BTreeMap::new(),
             nodes: BTreeMap::new(),
             reservations: BTreeMap::new(),
+            future_reservations: BTreeMap::new(),
             commitments: BTreeMap::new(),
             disabled: BTreeSet::new(),
         };

@@ -6,6 +6,7 @@
 
 mod capacity;
 mod change;
+mod future;
 mod hierarchy;
 mod identity;
 mod instance;
@@ -20,6 +21,7 @@ use gpuwatch_fakecloud_core::random::Random;
 use jiff::Timestamp;
 
 pub use capacity::{Commitment, CommitmentResource, CommitmentSpec, Reservation, ReservationSpec};
+pub use future::{FutureReservation, FutureReservationSpec};
 pub use hierarchy::{ProjectSpec, ProjectState};
 pub use identity::ServiceAccountKey;
 pub use instance::{Instance, InstanceSpec, Provisioning, Status};

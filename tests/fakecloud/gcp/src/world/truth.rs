@@ -76,7 +76,12 @@ fn billing(inner: &Inner, machine: &Instance) -> (&'static str, &'static str) {
     match &machine.spec.provisioning {
         Provisioning::Spot | Provisioning::LegacyPreemptible => ("spot", ""),
         Provisioning::FlexStart => ("on_demand", "flex_start"),
-        Provisioning::ReservationBound => ("reserved", "reservation_bound"),
+        // In a reservation of fixed dates, as long as it holds a place there.
+        Provisioning::ReservationBound => {
+            let holds = reservation.filter(|_| machine.spec.status.holds_capacity());
+            let is_calendar = holds.is_some_and(|reservation| inner.is_calendar(reservation));
+            ("reserved", if is_calendar { "calendar" } else { "reservation_bound" })
+        }
         Provisioning::Other(word) => ("unknown", word),
         Provisioning::Standard | Provisioning::Unset => match reservation {
             Some(reservation) if reservation.spec.commitment.is_some() => ("reserved", "committed_use"),
