@@ -1,11 +1,13 @@
 """Lists the GPU instances of Tencent Cloud with the vendor's own SDK.
 
 Usage: tencent.py ENDPOINT [ROLE_ARN ...]. Prints a JSON array, one object for
-each CVM instance that has GPUs, in the words of gpuwatch: of the account of
-the keys, and of each account whose role is given. The SDK signs, pages and
-reads, so whatever this prints is what it understands of the answers.
+each CVM instance, native node of TKE and container instance that has GPUs, in
+the words of gpuwatch: of the account of the keys, and of each account whose
+role is given. The SDK signs, pages and reads, so whatever this prints is what
+it understands of the answers.
 """
 
+import datetime
 import json
 import re
 import sys
@@ -19,6 +21,12 @@ from tencentcloud.region.v20220627 import models as regions
 from tencentcloud.region.v20220627 import region_client
 from tencentcloud.sts.v20180813 import models as sts
 from tencentcloud.sts.v20180813 import sts_client
+from tencentcloud.svp.v20240125 import models as svp
+from tencentcloud.svp.v20240125 import svp_client
+from tencentcloud.tke.v20180525 import models as tke
+from tencentcloud.tke.v20180525 import tke_client
+from tencentcloud.tke.v20220501 import models as nodes
+from tencentcloud.tke.v20220501 import tke_client as nodes_client
 
 SECRET_ID = "AKIDfakecloudExample0000000000000000"
 SECRET_KEY = "fakecloudExampleKey0000000000000"
@@ -33,7 +41,18 @@ STATES = {
     "TERMINATING": "stopping",
 }
 
-MODES = {"POSTPAID_BY_HOUR": "on_demand", "SPOTPAID": "spot", "PREPAID": "reserved", "CDHPAID": "reserved"}
+MODES = {
+    "POSTPAID_BY_HOUR": "on_demand",
+    "SPOTPAID": "spot",
+    "PREPAID": "reserved",
+    "UNDERWRITE": "reserved",
+    "CDHPAID": "reserved",
+    "CDCPAID": "reserved",
+}
+
+NODE_STATES = {"running": "running", "initializing": "starting"}
+
+POD_STATES = {"Running": "running", "Pending": "starting"}
 
 FAMILIES = re.compile(r"^(GN|GI|PNV|GT|GC|BMG|PTX|HCCG|HCCPNV|HCCTG)")
 
@@ -66,16 +85,57 @@ def region_names(keys):
     return [region.Region for region in answer.RegionSet if region.RegionState == "AVAILABLE"]
 
 
-def instances(client):
+def pages(call, request, rows, total="TotalCount", limit=100):
+    """Every row of a listing by offset."""
     offset = 0
     while True:
-        request = cvm.DescribeInstancesRequest()
-        request.Offset, request.Limit = offset, 100
-        answer = client.DescribeInstances(request)
-        yield from answer.InstanceSet
-        offset += len(answer.InstanceSet)
-        if not answer.InstanceSet or offset >= answer.TotalCount:
+        request.Offset, request.Limit = offset, limit
+        answer = call(request)
+        found = getattr(answer, rows) or []
+        yield from found
+        offset += len(found)
+        if not found or offset >= getattr(answer, total):
             return
+
+
+def instances(client):
+    return pages(client.DescribeInstances, cvm.DescribeInstancesRequest(), "InstanceSet")
+
+
+def native_nodes(keys, region):
+    """Nodes of clusters that are no CVM instances."""
+    client = tke_client.TkeClient(keys, region, profile())
+    members = nodes_client.TkeClient(keys, region, profile())
+    for cluster in list(pages(client.DescribeClusters, tke.DescribeClustersRequest(), "Clusters")):
+        request = nodes.DescribeClusterInstancesRequest()
+        request.ClusterId = cluster.ClusterId
+        for node in pages(members.DescribeClusterInstances, request, "InstanceSet"):
+            if node.Native and node.Native.MachineType == "Native" and node.Native.GPU:
+                yield node
+
+
+def containers(keys, region):
+    client = tke_client.TkeClient(keys, region, profile())
+    request = tke.DescribeEKSContainerInstancesRequest()
+    for pod in pages(client.DescribeEKSContainerInstances, request, "EksCis"):
+        if pod.GpuCount and pod.Status in POD_STATES:
+            yield pod
+
+
+def gpus_of_pod(pod):
+    share = re.match(r"^(\d+)/(\d+)\*", pod.GpuType)
+    return pod.GpuCount * (int(share[1]) / int(share[2]) if share else 1)
+
+
+def covered(keys):
+    """Ids of the resources that savings plans paid half of yesterday, or more."""
+    today = datetime.datetime.now(datetime.timezone(datetime.timedelta(hours=8))).date()
+    client = svp_client.SvpClient(keys, "ap-guangzhou", profile())
+    request = svp.DescribeSavingPlanCoverageRequest()
+    request.StartDate = request.EndDate = str(today - datetime.timedelta(days=1))
+    request.PeriodType = 1
+    rows = pages(client.DescribeSavingPlanCoverage, request, "DetailSet", limit=200)
+    return {row.ResourceId for row in rows if row.SpCoverage >= 50}
 
 
 def type_counts(client):
@@ -90,27 +150,56 @@ def state(instance):
     return STATES.get(instance.InstanceState, "unknown")
 
 
+def billing_mode(instance, plans):
+    mode = MODES.get(instance.InstanceChargeType, "unknown")
+    is_covered = instance.InstanceId in plans and state(instance) == "running"
+    return "reserved" if mode == "on_demand" and is_covered else mode
+
+
+def region_rows(keys, region, plans):
+    client = cvm_client.CvmClient(keys, region, profile())
+    counts = type_counts(client)
+    for instance in instances(client):
+        if not FAMILIES.match(instance.InstanceType) or instance.InstanceState == "LAUNCH_FAILED":
+            continue
+        stated = instance.GPUInfo.GPUCount if instance.GPUInfo else None
+        yield {
+            "zone": instance.Placement.Zone,
+            "instance_id": instance.InstanceId,
+            "name": instance.InstanceName,
+            "instance_type": instance.InstanceType,
+            "state": state(instance),
+            "billing_mode": billing_mode(instance, plans),
+            "gpus": stated or counts.get(instance.InstanceType),
+        }
+    for node in native_nodes(keys, region):
+        yield {
+            "zone": node.Native.Zone,
+            "instance_id": node.Native.InstanceId,
+            "name": node.Native.DisplayName,
+            "instance_type": node.Native.InstanceType,
+            "state": NODE_STATES.get(node.InstanceState, "unknown"),
+            "billing_mode": MODES.get(node.Native.InstanceChargeType, "unknown"),
+            "gpus": node.Native.GPU,
+        }
+    for pod in containers(keys, region):
+        yield {
+            "zone": "",
+            "instance_id": pod.EksCiId,
+            "name": pod.EksCiName,
+            "instance_type": "",
+            "state": POD_STATES[pod.Status],
+            "billing_mode": "unknown",
+            "gpus": gpus_of_pod(pod),
+        }
+
+
 def listed(roles):
     for keys in accounts(roles):
-        account = account_id(keys)
+        account, plans = account_id(keys), covered(keys)
         for region in region_names(keys):
-            client = cvm_client.CvmClient(keys, region, profile())
-            counts = type_counts(client)
-            for instance in instances(client):
-                if not FAMILIES.match(instance.InstanceType) or instance.InstanceState == "LAUNCH_FAILED":
-                    continue
-                stated = instance.GPUInfo.GPUCount if instance.GPUInfo else None
-                yield {
-                    "account": account,
-                    "region": region,
-                    "zone": instance.Placement.Zone,
-                    "instance_id": instance.InstanceId,
-                    "name": instance.InstanceName,
-                    "instance_type": instance.InstanceType,
-                    "state": state(instance),
-                    "billing_mode": MODES.get(instance.InstanceChargeType, "unknown"),
-                    "gpus": stated or counts.get(instance.InstanceType),
-                }
+            for row in region_rows(keys, region, plans):
+                yield {"account": account, "region": region, **row}
 
 
 ENDPOINT = sys.argv[1].rstrip("/")

@@ -45,6 +45,15 @@ pub(crate) fn has_term(charge_type: Option<&str>) -> bool {
     matches!(charge_type, Some("PREPAID" | "UNDERWRITE"))
 }
 
+/// Whether a term is renewed by itself; a word that nobody knows says nothing.
+pub(crate) fn renews(flag: Option<&str>, charge_type: Option<&str>) -> Option<bool> {
+    match flag.filter(|_| has_term(charge_type))? {
+        "NOTIFY_AND_AUTO_RENEW" => Some(true),
+        "NOTIFY_AND_MANUAL_RENEW" | "DISABLE_NOTIFY_AND_MANUAL_RENEW" => Some(false),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -80,6 +80,8 @@ struct NativeNode {
     #[serde(deserialize_with = "loose::text")]
     pay_mode: Option<String>,
     #[serde(deserialize_with = "loose::text")]
+    renew_flag: Option<String>,
+    #[serde(deserialize_with = "loose::text")]
     expired_time: Option<String>,
     #[serde(deserialize_with = "loose::text")]
     created_at: Option<String>,
@@ -262,7 +264,7 @@ impl Machine {
                 .as_deref()
                 .filter(|_| billing::has_term(charge_type))
                 .and_then(time::parse),
-            auto_renew: None,
+            auto_renew: billing::renews(native.renew_flag.as_deref(), charge_type),
             stopped: None,
             owner: ownership.owner,
             cluster: ownership.cluster,

@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
                 .as_deref()
                 .filter(|_| billing::has_term(charge_type))
                 .and_then(time::parse),
-            auto_renew: renews(record.renew_flag.as_deref()).filter(|_| billing::has_term(charge_type)),
+            auto_renew: billing::renews(record.renew_flag.as_deref(), charge_type),
             stopped: None,
             owner: ownership.owner,
             cluster: ownership.cluster,
@@ -183,15 +183,6 @@ impl<'a> Reader<'a> {
             tags: ownership.kept,
             billing: billing::from_charge_type(charge_type, interner),
         }
-    }
-}
-
-/// Whether the term is renewed by itself; a word that nobody knows says nothing.
-fn renews(flag: Option<&str>) -> Option<bool> {
-    match flag? {
-        "NOTIFY_AND_AUTO_RENEW" => Some(true),
-        "NOTIFY_AND_MANUAL_RENEW" | "DISABLE_NOTIFY_AND_MANUAL_RENEW" => Some(false),
-        _ => None,
     }
 }
 

@@ -176,7 +176,24 @@ async fn the_demo_fleet_is_seen_as_it_is() {
         .iter()
         .filter(|i| &*i.name == "tke-node-1")
         .collect::<Vec<_>>();
-    assert_eq!((&*nodes[0].cluster, &*nodes[0].pool), ("训练集群", "np-gpu"));
+    assert_eq!((&*nodes[0].cluster, &*nodes[0].pool), ("训练集群-0a1b2c3d", "np-gpu"));
+    let by_name = |name: &str| instances.iter().find(|i| &*i.name == name).expect(name);
+    let native = by_name("native-subscribed");
+    assert_eq!((&*native.cluster, &*native.pool), ("训练集群-0a1b2c3d", "np-native"));
+    assert_eq!(&*by_name("charge-cdhpaid").tenancy, "host");
+    for (name, renews) in [
+        ("包年包月-notify_and_auto_renew", Some(true)),
+        ("包年包月-notify_and_manual_renew", Some(false)),
+        ("包年包月-disable_notify_and_manual_renew", Some(false)),
+        ("native-subscribed", Some(true)),
+        ("native-on-demand", None),
+        ("charge-spotpaid", None),
+    ] {
+        let instance = by_name(name);
+        assert_eq!(instance.auto_renew, renews, "{name}");
+        assert_eq!(instance.expires.is_some(), renews.is_some(), "{name}");
+    }
+    assert!(instances.iter().any(|i| &*i.billing.detail == "savings_plan"));
 }
 
 // P53

@@ -16,15 +16,22 @@
 )]
 
 mod actions;
+mod cvm;
 mod demo;
 mod error;
+mod filters;
 mod page;
 mod service;
 mod sign;
 mod sts;
+mod svp;
+mod tke;
 mod truth;
 mod world;
 
 pub use gpuwatch_fakecloud_core::{CommitmentTruth, InstanceTruth};
 pub use service::Tencent;
-pub use world::{HostSpec, MachineSpec, OWNER, PlanSpec, ReservedSpec, SECRET_ID, SECRET_KEY, Site, World, gpus_of};
+pub use world::{
+    ContainerSpec, CouponSpec, HostSpec, MachineSpec, NodeSpec, OWNER, PlanSpec, ROLE, ReservedSpec, SECRET_ID,
+    SECRET_KEY, Site, World, gpus_of,
+};

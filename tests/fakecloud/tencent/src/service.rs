@@ -83,8 +83,15 @@ impl Tencent {
                 format!("The request action={operation} is invalid."),
             ));
         };
-        if operation == "AssumeRoleWithWebIdentity" && request.header("authorization") == Some("SKIP") {
-            return Ok(OWNER.to_owned());
+        if operation == "AssumeRoleWithWebIdentity" {
+            // Proven by the token in the body: a signature is out of place.
+            let is_plain = request.header("authorization") == Some("SKIP") && request.header("x-tc-token").is_none();
+            return is_plain.then(|| OWNER.to_owned()).ok_or_else(|| {
+                ApiError::new(
+                    "AuthFailure.InvalidAuthorization",
+                    "The Authorization header is not SKIP.",
+                )
+            });
         }
         let Signer {
             account,
@@ -174,6 +181,7 @@ impl TencentExchange {
         let asked = Asked {
             operation: &self.key.operation,
             region: &self.key.region,
+            site: inner.site,
             body: &self.body,
             alteration,
         };
@@ -190,7 +198,12 @@ impl TencentExchange {
         let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&now);
         Reply {
             status: 200,
-            content_type: "application/json",
+            // What refuses is not always the product itself, and says so.
+            content_type: if error_code.is_some() {
+                "text/plain; charset=utf-8"
+            } else {
+                "application/json"
+            },
             headers: date.map(|date| ("date", date)).into_iter().collect(),
             body: Bytes::from(body.to_string()),
             error_code,

@@ -3,7 +3,7 @@
 use gpuwatch_fakecloud_core::{CommitmentTruth, InstanceTruth};
 use jiff::Timestamp;
 
-use crate::world::{Inner, MachineSpec, ReservedSpec, Site, World, gpus_of};
+use crate::world::{Account, Inner, MachineSpec, NodeSpec, PlanSpec, ReservedSpec, Site, World, gpus_of};
 
 fn state(machine: &MachineSpec) -> &'static str {
     match (machine.state.as_str(), machine.stop_mode.as_str()) {
@@ -22,7 +22,9 @@ fn billing(charge_type: &str) -> (&'static str, &'static str) {
         "POSTPAID_BY_HOUR" => ("on_demand", ""),
         "SPOTPAID" => ("spot", ""),
         "PREPAID" => ("reserved", "subscription"),
+        "UNDERWRITE" => ("reserved", "underwrite"),
         "CDHPAID" => ("reserved", "dedicated_host"),
+        "CDCPAID" => ("reserved", "dedicated_cluster"),
         "" => ("unknown", ""),
         _ => ("unknown", "BARTER"),
     }
@@ -65,7 +67,8 @@ impl World {
                     used: u32::try_from(count).ok(),
                 }
             }));
-            truth.extend(account.hosts.iter().map(|host| CommitmentTruth {
+            let hosts = account.hosts.iter().filter(|host| host.state == "RUNNING");
+            truth.extend(hosts.map(|host| CommitmentTruth {
                 account: owner.clone(),
                 region: host.region.clone(),
                 id: host.id.clone(),
@@ -74,8 +77,18 @@ impl World {
                 units: Some(host.gpus),
                 used: Some(host.gpus - host.free),
             }));
+            let coupons = account.coupons.iter().filter(|coupon| coupon.status == "Active");
+            truth.extend(coupons.map(|coupon| CommitmentTruth {
+                account: owner.clone(),
+                region: coupon.region.clone(),
+                id: coupon.id.clone(),
+                kind: "reserved_instance",
+                instance_type: coupon.resource_type.clone(),
+                units: Some(1),
+                used: Some(u32::from(coupon.is_used)),
+            }));
             if inner.site == Site::China {
-                truth.extend(account.plans.iter().map(|plan| CommitmentTruth {
+                truth.extend(active_plans(account).map(|plan| CommitmentTruth {
                     account: owner.clone(),
                     region: "global".to_owned(),
                     id: plan.id.clone(),
@@ -93,29 +106,106 @@ impl World {
 fn machines(inner: &Inner) -> Vec<InstanceTruth> {
     let mut truth = Vec::new();
     for (owner, account) in &inner.accounts {
-        for machine in &account.machines {
-            let (gpus, _) = gpus_of(&machine.instance_type);
-            if gpus <= 0.0 || machine.state == "LAUNCH_FAILED" {
-                continue;
-            }
-            let (billing_mode, billing_detail) = billing(&machine.charge_type);
-            truth.push(InstanceTruth {
-                account: owner.clone(),
-                account_name: String::new(),
-                region: machine.region.clone(),
-                zone: machine.zone.clone(),
-                id: machine.id.clone(),
-                name: machine.name.clone(),
-                instance_type: machine.instance_type.clone(),
-                state: state(machine),
-                billing_mode,
-                billing_detail,
-                gpus: Some(gpus),
-                launched: Timestamp::from_second(machine.created.as_second()).unwrap_or(machine.created),
-            });
-        }
+        let has_plans = inner.site == Site::China && active_plans(account).next().is_some();
+        let machines = account
+            .machines
+            .iter()
+            .filter(|machine| machine.state != "LAUNCH_FAILED");
+        truth.extend(machines.filter_map(|machine| cvm(owner, machine, has_plans)));
+        truth.extend(account.nodes.iter().filter_map(|node| native(owner, node)));
+        let pods = account.containers.iter().filter(|pod| pod.gpus > 0.0);
+        truth.extend(pods.filter_map(|pod| {
+            let state = match pod.status.as_str() {
+                "Running" => "running",
+                "Pending" => "starting",
+                _ => return None,
+            };
+            Some(InstanceTruth {
+                region: pod.region.clone(),
+                name: pod.name.clone(),
+                state,
+                gpus: Some(pod.gpus),
+                launched: seconds(pod.created),
+                ..empty(owner, &pod.id)
+            })
+        }));
     }
     truth
+}
+
+/// What is the same for all, and nothing else.
+fn empty(owner: &str, id: &str) -> InstanceTruth {
+    InstanceTruth {
+        account: owner.to_owned(),
+        account_name: String::new(),
+        region: String::new(),
+        zone: String::new(),
+        id: id.to_owned(),
+        name: String::new(),
+        instance_type: String::new(),
+        state: "unknown",
+        billing_mode: "unknown",
+        billing_detail: "",
+        gpus: None,
+        launched: Timestamp::UNIX_EPOCH,
+    }
+}
+
+fn seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+/// `None` for a machine without accelerators.
+fn cvm(owner: &str, machine: &MachineSpec, has_plans: bool) -> Option<InstanceTruth> {
+    let (gpus, _) = gpus_of(&machine.instance_type);
+    if gpus <= 0.0 {
+        return None;
+    }
+    let state = state(machine);
+    let (mut billing_mode, mut billing_detail) = billing(&machine.charge_type);
+    let is_covered = has_plans && machine.plan_coverage.is_some_and(|percent| percent >= 50.0);
+    if is_covered && (state, billing_mode) == ("running", "on_demand") {
+        (billing_mode, billing_detail) = ("reserved", "savings_plan");
+    }
+    Some(InstanceTruth {
+        region: machine.region.clone(),
+        zone: machine.zone.clone(),
+        name: machine.name.clone(),
+        instance_type: machine.instance_type.clone(),
+        state,
+        billing_mode,
+        billing_detail,
+        gpus: Some(gpus),
+        launched: seconds(machine.created),
+        ..empty(owner, &machine.id)
+    })
+}
+
+/// `None` for a node without accelerators.
+fn native(owner: &str, node: &NodeSpec) -> Option<InstanceTruth> {
+    let (gpus, _) = gpus_of(&node.instance_type);
+    let (billing_mode, billing_detail) = billing(&node.charge_type);
+    let state = match node.state.as_str() {
+        "running" => "running",
+        "initializing" => "starting",
+        _ => "unknown",
+    };
+    (gpus > 0.0).then(|| InstanceTruth {
+        region: node.region.clone(),
+        zone: node.zone.clone(),
+        name: node.name.clone(),
+        instance_type: node.instance_type.clone(),
+        state,
+        billing_mode,
+        billing_detail,
+        gpus: Some(gpus),
+        launched: seconds(node.created),
+        ..empty(owner, &node.id)
+    })
+}
+
+fn active_plans(account: &Account) -> impl Iterator<Item = &PlanSpec> {
+    account.plans.iter().filter(|plan| plan.status == 1)
 }
 
 fn is_active(inner: &Inner, reserved: &ReservedSpec) -> bool {

@@ -7,7 +7,7 @@
 )]
 
 use gpuwatch_fakecloud_core::{Server, ServerOptions};
-use gpuwatch_fakecloud_tencent::{SECRET_ID, SECRET_KEY, Site, Tencent, World};
+use gpuwatch_fakecloud_tencent::{MachineSpec, OWNER, SECRET_ID, SECRET_KEY, Site, Tencent, World};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -180,9 +180,9 @@ async fn roles_ask_for_their_external_id_and_what_a_site_lacks_is_not_there() {
         body,
         ..Call::default()
     };
-    let without = r#"{"RoleArn": "qcs::cam::uin/100000000002:roleName/gpuwatch", "RoleSessionName": "s"}"#;
+    let without = r#"{"RoleArn": "qcs::cam::uin/100000000002:roleName/gpuwatch", "RoleSessionName": "session"}"#;
     assert_eq!(assume(without).code(&server).await, "UnauthorizedOperation");
-    let with = r#"{"RoleArn": "qcs::cam::uin/100000000002:roleName/gpuwatch", "RoleSessionName": "s", "ExternalId": "choose-one"}"#;
+    let with = r#"{"RoleArn": "qcs::cam::uin/100000000002:roleName/gpuwatch", "RoleSessionName": "session", "ExternalId": "choose-one"}"#;
     assert!(assume(with).send(&server).await["Credentials"]["Token"].is_string());
     let plans = Call {
         action: "DescribeSavingPlanOverview",
@@ -191,4 +191,160 @@ async fn roles_ask_for_their_external_id_and_what_a_site_lacks_is_not_there() {
         ..Call::default()
     };
     assert_eq!(plans.code(&server).await, "InvalidAction");
+}
+
+#[tokio::test]
+async fn machines_are_asked_for_by_id_or_by_filter_and_not_by_both() {
+    let world = World::empty(Site::China);
+    for (id, name, zone) in [("ins-a", "one", "ap-guangzhou-6"), ("ins-b", "two", "ap-guangzhou-7")] {
+        world.add_machine(
+            OWNER,
+            MachineSpec {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                zone: zone.to_owned(),
+                tags: [("team".to_owned(), name.to_owned())].into(),
+                ..MachineSpec::default()
+            },
+        );
+    }
+    let server = serve(&world).await;
+    for (body, expected) in [
+        ("{}", "ins-a ins-b"),
+        (r#"{"InstanceIds": ["ins-b", "ins-none"]}"#, "ins-b"),
+        (
+            r#"{"Filters": [{"Name": "zone", "Values": ["ap-guangzhou-6"]}]}"#,
+            "ins-a",
+        ),
+        (
+            r#"{"Filters": [{"Name": "tag:team", "Values": ["two", "three"]}]}"#,
+            "ins-b",
+        ),
+        (
+            r#"{"Filters": [{"Name": "instance-state", "Values": ["STOPPED"]}]}"#,
+            "",
+        ),
+        (
+            r#"{"Filters": [{"Name": "instance-type", "Values": ["GN7"]}]}"#,
+            "InvalidFilter",
+        ),
+        (
+            r#"{"Filters": [{"Name": "zone", "Values": ["1", "2", "3", "4", "5", "6"]}]}"#,
+            "InvalidFilterValue.LimitExceeded",
+        ),
+        (
+            r#"{"InstanceIds": ["ins-a"], "Filters": [{"Name": "zone", "Values": ["1"]}]}"#,
+            "InvalidParameter.AtMostOne",
+        ),
+    ] {
+        let call = Call {
+            body,
+            ..Call::default()
+        };
+        let response = call.send(&server).await;
+        let found = if let Some(code) = response["Error"]["Code"].as_str() {
+            code.to_owned()
+        } else {
+            let rows = response["InstanceSet"].as_array().unwrap();
+            let ids: Vec<&str> = rows.iter().filter_map(|row| row["InstanceId"].as_str()).collect();
+            assert_eq!(response["TotalCount"], ids.len(), "{body}");
+            ids.join(" ")
+        };
+        assert_eq!(found, expected, "{body}");
+    }
+    let ids: Vec<String> = (0..101).map(|n| format!("ins-{n}")).collect();
+    let many = serde_json::json!({"InstanceIds": ids}).to_string();
+    let call = Call {
+        body: &many,
+        ..Call::default()
+    };
+    assert_eq!(call.code(&server).await, "InvalidParameterValue.LimitExceeded");
+}
+
+#[tokio::test]
+async fn a_role_is_assumed_only_as_it_may_be() {
+    let world = World::empty(Site::China);
+    world.add_account("100000000002");
+    let server = serve(&world).await;
+    let body = |arn: &str, name: &str, seconds: i64| {
+        serde_json::json!({"RoleArn": arn, "RoleSessionName": name, "DurationSeconds": seconds}).to_string()
+    };
+    let arn = "qcs::cam::uin/100000000002:roleName/gpuwatch";
+    for (body, code) in [
+        (body(arn, "gpuwatch", 3600), "none"),
+        (body(arn, "gpuwatch", 43_201), "InvalidParameter.OverTimeError"),
+        (body(arn, "g", 3600), "InvalidParameter.ParamError"),
+        (body(arn, "not a name", 3600), "InvalidParameter.ParamError"),
+        (
+            body("qcs::cam::uin/100000000002:roleName/other", "gpuwatch", 3600),
+            "ResourceNotFound.RoleNotFound",
+        ),
+        (
+            body("qcs::cam::uin/100000000003:roleName/gpuwatch", "gpuwatch", 3600),
+            "ResourceNotFound.RoleNotFound",
+        ),
+    ] {
+        let call = Call {
+            action: "AssumeRole",
+            version: "2018-08-13",
+            service: "sts",
+            body: &body,
+            ..Call::default()
+        };
+        assert_eq!(call.code(&server).await, code, "{body}");
+    }
+    // The call by token is not signed.
+    let signed = Call {
+        action: "AssumeRoleWithWebIdentity",
+        version: "2018-08-13",
+        service: "sts",
+        ..Call::default()
+    };
+    assert_eq!(signed.code(&server).await, "AuthFailure.InvalidAuthorization");
+    world.deny(OWNER, "sts:AssumeRole");
+    let denied = body(arn, "gpuwatch", 3600);
+    let call = Call {
+        action: "AssumeRole",
+        version: "2018-08-13",
+        service: "sts",
+        body: &denied,
+        ..Call::default()
+    };
+    assert_eq!(call.code(&server).await, "UnauthorizedOperation");
+}
+
+#[tokio::test]
+async fn savings_plans_are_asked_for_half_a_year_at_a_time() {
+    let server = serve(&World::empty(Site::China)).await;
+    for (body, code) in [
+        (
+            r#"{"StartDate": "2026-06-01", "EndDate": "2026-11-30", "Offset": 0, "Limit": 200}"#,
+            "none",
+        ),
+        (
+            r#"{"StartDate": "2026-05-29", "EndDate": "2026-11-30", "Offset": 0, "Limit": 200}"#,
+            "InvalidParameterValue",
+        ),
+        (
+            r#"{"StartDate": "2026-11-30", "EndDate": "2026-06-01", "Offset": 0, "Limit": 200}"#,
+            "InvalidParameterValue",
+        ),
+        (
+            r#"{"StartDate": "2026-06-01", "EndDate": "2026-11-30"}"#,
+            "MissingParameter",
+        ),
+        (
+            r#"{"StartDate": "2026-06-01", "EndDate": "2026-11-30", "Offset": 0, "Limit": 201}"#,
+            "InvalidParameterValue.Range",
+        ),
+    ] {
+        let call = Call {
+            action: "DescribeSavingPlanOverview",
+            version: "2024-01-25",
+            service: "svp",
+            body,
+            ..Call::default()
+        };
+        assert_eq!(call.code(&server).await, code, "{body}");
+    }
 }

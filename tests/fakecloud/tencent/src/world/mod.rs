@@ -10,12 +10,18 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use gpuwatch_fakecloud_core::random::Random;
 use jiff::{SignedDuration, Timestamp};
 
+mod specs;
+
+pub use specs::{ContainerSpec, CouponSpec, HostSpec, MachineSpec, NodeSpec, PlanSpec, ReservedSpec};
+
 /// Id of the base credentials' key.
 pub const SECRET_ID: &str = "AKIDfakecloudExample0000000000000000";
 /// The key itself; of a simulated cloud, so no secret.
 pub const SECRET_KEY: &str = "fakecloudExampleKey0000000000000";
 /// Owner of the base credentials.
 pub const OWNER: &str = "100000000001";
+/// The role that every account has for its observer.
+pub const ROLE: &str = "gpuwatch";
 
 /// Instance types with their accelerators; the last is in no catalogue, and
 /// the first has none.
@@ -92,104 +98,9 @@ pub(crate) struct Account {
     pub(crate) hosts: Vec<HostSpec>,
     pub(crate) reserved: Vec<ReservedSpec>,
     pub(crate) plans: Vec<PlanSpec>,
-}
-
-/// A CVM instance.
-#[derive(Debug, Clone)]
-pub struct MachineSpec {
-    /// `ins-…`; made up when empty.
-    pub id: String,
-    /// Name.
-    pub name: String,
-    /// Region.
-    pub region: String,
-    /// Zone.
-    pub zone: String,
-    /// Instance type.
-    pub instance_type: String,
-    /// `InstanceState`.
-    pub state: String,
-    /// `StopChargingMode`.
-    pub stop_mode: String,
-    /// `InstanceChargeType`; empty for null.
-    pub charge_type: String,
-    /// Creation.
-    pub created: Timestamp,
-    /// End of a prepaid term.
-    pub expires: Option<Timestamp>,
-    /// Tags.
-    pub tags: BTreeMap<String, String>,
-    /// Whether the record states its accelerators.
-    pub states_gpus: bool,
-    /// TKE cluster it is a node of; empty for none.
-    pub cluster: String,
-}
-
-impl Default for MachineSpec {
-    fn default() -> Self {
-        Self {
-            id: String::new(),
-            name: String::new(),
-            region: "ap-guangzhou".to_owned(),
-            zone: "ap-guangzhou-6".to_owned(),
-            instance_type: "GN7.2XLARGE32".to_owned(),
-            state: "RUNNING".to_owned(),
-            stop_mode: "NOT_APPLICABLE".to_owned(),
-            charge_type: "POSTPAID_BY_HOUR".to_owned(),
-            created: Timestamp::UNIX_EPOCH,
-            expires: None,
-            tags: BTreeMap::new(),
-            states_gpus: true,
-            cluster: String::new(),
-        }
-    }
-}
-
-/// A dedicated host.
-#[derive(Debug, Clone)]
-pub struct HostSpec {
-    /// `host-…`.
-    pub id: String,
-    /// Region.
-    pub region: String,
-    /// Zone.
-    pub zone: String,
-    /// Type.
-    pub host_type: String,
-    /// Accelerators.
-    pub gpus: u32,
-    /// Accelerators that no machine has.
-    pub free: u32,
-    /// End of the term.
-    pub expires: Timestamp,
-}
-
-/// A reserved instance (international site).
-#[derive(Debug, Clone)]
-pub struct ReservedSpec {
-    /// Id.
-    pub id: String,
-    /// Region.
-    pub region: String,
-    /// Zone.
-    pub zone: String,
-    /// Instance type.
-    pub instance_type: String,
-    /// Units.
-    pub count: u32,
-    /// `active` and so on.
-    pub state: String,
-    /// End of the term.
-    pub expires: Timestamp,
-}
-
-/// A savings plan (China).
-#[derive(Debug, Clone)]
-pub struct PlanSpec {
-    /// Id.
-    pub id: String,
-    /// End of the term.
-    pub expires: Timestamp,
+    pub(crate) nodes: Vec<NodeSpec>,
+    pub(crate) containers: Vec<ContainerSpec>,
+    pub(crate) coupons: Vec<CouponSpec>,
 }
 
 impl World {
@@ -240,7 +151,7 @@ impl World {
         let inner = self.read();
         let others = inner.accounts.keys().filter(|owner| *owner != OWNER);
         others
-            .map(|owner| format!("qcs::cam::uin/{owner}:roleName/gpuwatch"))
+            .map(|owner| format!("qcs::cam::uin/{owner}:roleName/{ROLE}"))
             .collect()
     }
 
@@ -284,6 +195,21 @@ impl World {
     /// Adds a savings plan.
     pub fn add_plan(&self, owner: &str, spec: PlanSpec) {
         self.change(owner, |account| account.plans.push(spec));
+    }
+
+    /// Adds a native node of a cluster, which no listing of CVM has.
+    pub fn add_node(&self, owner: &str, spec: NodeSpec) {
+        self.change(owner, |account| account.nodes.push(spec));
+    }
+
+    /// Adds a container instance.
+    pub fn add_container(&self, owner: &str, spec: ContainerSpec) {
+        self.change(owner, |account| account.containers.push(spec));
+    }
+
+    /// Adds a reserved instance of a super node.
+    pub fn add_coupon(&self, owner: &str, spec: CouponSpec) {
+        self.change(owner, |account| account.coupons.push(spec));
     }
 
     /// Takes a permission (`cvm:DescribeInstances`) away.
@@ -339,9 +265,14 @@ impl Inner {
     }
 
     /// Opens a session of an account: id, key and token.
-    pub(crate) fn open_session(&mut self, account: &str) -> (String, Key) {
+    ///
+    /// Not for longer than the world's own sessions.
+    pub(crate) fn open_session(&mut self, account: &str, seconds: Option<i64>) -> (String, Key) {
+        let length = seconds.map_or(self.session_length, |seconds| {
+            self.session_length.min(SignedDuration::from_secs(seconds))
+        });
         let id = format!("AKIDz{}", self.ids.hex(31));
-        let ends = self.now().checked_add(self.session_length).unwrap_or(Timestamp::MAX);
+        let ends = self.now().checked_add(length).unwrap_or(Timestamp::MAX);
         let key = Key {
             account: account.to_owned(),
             secret: self.ids.hex(32),
