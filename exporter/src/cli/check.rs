@@ -214,10 +214,10 @@ fn as_rows(check: &Check) -> Vec<Vec<Cow<'_, str>>> {
 const COLUMNS: [table::Column; 6] = [
     table::text("CLOUD", 7),
     table::text("ACCOUNT", 12),
-    table::text("API", 24),
+    table::whole("API"),
     table::text("STATUS", 6),
     table::text("REGIONS", 7),
-    table::text("PERMISSION", 20),
+    table::whole("PERMISSION"),
 ];
 
 fn as_text(checks: &[Check], snapshot: &Snapshot, bold: bool, width: usize) -> String {
@@ -375,6 +375,19 @@ mod tests {
         let text = as_text(&checks, &Snapshot::empty(jiff::Timestamp::UNIX_EPOCH), false, 120);
         assert!(text.contains("nothing may be seen"), "{text}");
         assert_eq!(as_rows(&checks[0])[0][7], "nothing there, or nothing may be seen");
+    }
+
+    #[test]
+    fn what_is_there_to_be_copied_is_never_cut() {
+        let text = as_text(
+            &checks(&[call("a", Some(denied()))], &[]),
+            &Snapshot::empty(jiff::Timestamp::UNIX_EPOCH),
+            false,
+            40,
+        );
+        let first = text.lines().nth(1).unwrap_or_default();
+        assert!(first.contains("ecs DescribeInstances"), "{text}");
+        assert!(first.ends_with("ecs:DescribeInstances"), "{text}");
     }
 
     #[test]

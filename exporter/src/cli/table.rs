@@ -31,6 +31,11 @@ pub(super) const fn text(title: &'static str, least: usize) -> Column {
     }
 }
 
+/// A column of text that is never cut, because it is there to be copied.
+pub(super) const fn whole(title: &'static str) -> Column {
+    text(title, usize::MAX)
+}
+
 /// A column of numbers.
 pub(super) const fn number(title: &'static str) -> Column {
     Column {
