@@ -10,11 +10,12 @@ use std::{
 use gpuwatch_fakecloud::{FakeCloud, Options, aliyun, azure, gcp, tencent};
 use gpuwatch_fakecloud_core::InstanceTruth;
 use gpuwatch_inventory::Provider;
+use gpuwatch_test_kit::python_with;
 use serde::Deserialize;
 
 use crate::{
     exposition::{Page, Sample},
-    support::{Running, gpuwatch, is_built_in, metrics_when, python_with, served_address},
+    support::{Running, gpuwatch, is_built_in, metrics_when, served_address},
 };
 
 /// Above every page size of these clouds, several times.

@@ -7,11 +7,12 @@ use std::{
 };
 
 use gpuwatch_inventory::Provider;
+use gpuwatch_test_kit::python_with;
 use serde_json::Value;
 
 use crate::exposition::{Page, Sample};
 use crate::prometheus::Prometheus;
-use crate::support::{Running, gpuwatch, is_built_in, metrics_when, python_with, served_address, tool};
+use crate::support::{Running, gpuwatch, is_built_in, metrics_when, served_address, tool};
 
 const FLEET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/e2e/moto_fleet.py");
 

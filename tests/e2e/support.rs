@@ -131,22 +131,6 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A Python that can import these modules, or nothing with a note.
-pub fn python_with(modules: &str) -> Option<PathBuf> {
-    let path = env::var_os("GPUWATCH_TEST_PYTHON").map(PathBuf::from).or_else(|| {
-        let home = PathBuf::from(env::var_os("HOME")?);
-        Some(home.join(".cache/gpuwatch/venv/bin/python")).filter(|path| path.is_file())
-    });
-    let usable = path.filter(|path| {
-        let check = Command::new(path).args(["-c", &format!("import {modules}")]).output();
-        check.is_ok_and(|output| output.status.success())
-    });
-    if usable.is_none() {
-        missing(&format!("a Python with {modules} (GPUWATCH_TEST_PYTHON)"));
-    }
-    usable
-}
-
 fn missing(what: &str) {
     assert!(!tools_required(), "{what} is required and missing");
     eprintln!("skipped: {what} is not here");

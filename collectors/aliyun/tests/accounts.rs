@@ -14,10 +14,11 @@ use std::{collections::BTreeSet, fs, path::Path};
 use gpuwatch_collector_core::{Covers, Dataset, Reason, Scope};
 use gpuwatch_fakecloud_aliyun::{AccountSpec, InstanceSpec, RegionAccess};
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
+use gpuwatch_test_kit::{inventory_targets, owned};
 use jiff::SignedDuration;
 use support::{
-    FINANCE, HANGZHOU, Rig, SECOND, SINGAPORE, TYPE, UID, both, full, inventory_targets, is_found, lists, owned,
-    refusal, role, two_accounts, world,
+    FINANCE, HANGZHOU, Rig, SECOND, SINGAPORE, TYPE, UID, both, full, is_found, lists, refusal, role, two_accounts,
+    world,
 };
 
 #[tokio::test]

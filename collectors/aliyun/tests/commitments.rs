@@ -16,7 +16,8 @@ use gpuwatch_fakecloud_aliyun::{
     World,
 };
 use gpuwatch_inventory::{BillingMode, Certainty, Commitment, CommitmentKind, CommitmentScope, GpuCount, Instance};
-use support::{HANGZHOU, PATIENT, Rig, SINGAPORE, TYPE, UID, add, compare_commitments, every_account, scope, world};
+use gpuwatch_test_kit::assert_commitments;
+use support::{HANGZHOU, PATIENT, Rig, SINGAPORE, TYPE, UID, add, every_account, scope, world};
 
 const EIGHT: &str = "ecs.gn8v-8x.48xlarge";
 
@@ -50,7 +51,7 @@ fn gpus(commitment: &Commitment) -> (Option<f64>, Option<f64>) {
 async fn the_commitments_of_the_demo_are_seen_as_they_are() {
     let world = World::demo(7, 300);
     let (_, commitments) = Rig::new(&world, every_account(&world)).await.everything().await;
-    compare_commitments(&world, &commitments);
+    assert_commitments(&world.commitments(), &commitments);
 }
 
 #[tokio::test]

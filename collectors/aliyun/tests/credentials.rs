@@ -15,10 +15,9 @@ use gpuwatch_collector_core::{Covers, Reason};
 use gpuwatch_collector_rest::SecretSource;
 use gpuwatch_fakecloud_aliyun::{ACCESS_KEY_ID, ACCESS_KEY_SECRET, AccountSpec};
 use gpuwatch_fakecloud_core::FaultKind;
+use gpuwatch_test_kit::inventory_targets;
 use jiff::SignedDuration;
-use support::{
-    HANGZHOU, PATIENT, Rig, SECOND, UID, full, inventory_targets, is_found, lists, no_keys, refusal, role, world,
-};
+use support::{HANGZHOU, PATIENT, Rig, SECOND, UID, full, is_found, lists, no_keys, refusal, role, world};
 
 #[tokio::test]
 async fn keys_in_files_are_read_again_when_the_old_ones_are_gone() {

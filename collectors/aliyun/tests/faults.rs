@@ -19,10 +19,8 @@ use gpuwatch_fakecloud_aliyun::{
 };
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
 use gpuwatch_inventory::{BillingMode, Instance, State};
-use support::{
-    HANGZHOU, PATIENT, Rig, SECOND, SINGAPORE, TYPE, UID, add, both, inventory_targets, no_keys, role, scope,
-    two_accounts,
-};
+use gpuwatch_test_kit::{expected, for_each_kind, inventory_targets};
+use support::{HANGZHOU, PATIENT, Rig, SECOND, SINGAPORE, TYPE, UID, add, both, no_keys, role, scope, two_accounts};
 
 /// Known to the type API only.
 const UNKNOWN_TYPE: &str = "ecs.gn10x-c32g4.32xlarge";
@@ -59,43 +57,6 @@ fn world() -> World {
         }
     }
     world
-}
-
-/// What a fault must be counted as; `None` when a correct client is not
-/// troubled by it.
-fn expected(kind: FaultKind, pages: bool) -> Option<Reason> {
-    match kind {
-        FaultKind::Throttled { .. } => Some(Reason::Throttled),
-        FaultKind::InternalError | FaultKind::HtmlError => Some(Reason::Other),
-        FaultKind::HtmlSuccess | FaultKind::TruncatedBody | FaultKind::CutOffDocument => Some(Reason::Decode),
-        FaultKind::Hang => Some(Reason::Timeout),
-        FaultKind::DropConnection => Some(Reason::Network),
-        FaultKind::ExpiredToken | FaultKind::AuthFailure => Some(Reason::Credentials),
-        FaultKind::AccessDenied => Some(Reason::Permission),
-        FaultKind::OptInRequired => Some(Reason::NotEnabled),
-        FaultKind::EndlessToken | FaultKind::RepeatedToken => pages.then_some(Reason::Decode),
-        FaultKind::UnknownEnum
-        | FaultKind::EmptyPage
-        | FaultKind::ReorderedRows
-        | FaultKind::DuplicateRows
-        | FaultKind::MalformedRecord
-        | FaultKind::PartialResult => None,
-    }
-}
-
-/// Runs one case per kind, all at once.
-async fn for_each_kind<F, Fut>(case: F)
-where
-    F: Fn(FaultKind) -> Fut,
-    Fut: Future<Output = ()> + Send + 'static,
-{
-    let cases: Vec<_> = FaultKind::ALL
-        .iter()
-        .map(|kind| (kind, tokio::spawn(case(*kind))))
-        .collect();
-    for (kind, case) in cases {
-        case.await.unwrap_or_else(|error| panic!("{kind}: {error}"));
-    }
 }
 
 fn ids(collected: &Collected) -> BTreeSet<String> {

@@ -18,13 +18,10 @@ use gpuwatch_fakecloud::{
     FaultKind, FaultRule,
     aws::{AccountSpec, AccountState, InstanceSpec, World},
 };
-use support::{ACCOUNT, EAST, PATIENT, Rig, SECOND, WEST, inventory_targets, reason, role, scope, small_world};
+use gpuwatch_test_kit::{inventory_targets, owned, reason};
+use support::{ACCOUNT, EAST, PATIENT, Rig, SECOND, WEST, role, scope, small_world};
 
 const THIRD: &str = "777788889999";
-
-fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
-}
 
 fn three_accounts() -> World {
     let world = small_world();

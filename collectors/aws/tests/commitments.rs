@@ -20,7 +20,8 @@ use gpuwatch_fakecloud::{
     },
 };
 use gpuwatch_inventory::{BillingMode, Commitment, CommitmentKind, Currency, Money};
-use support::{ACCOUNT, EAST, PATIENT, Rig, SECOND, WEST, inventory_targets, reason, role, scope, small_world};
+use gpuwatch_test_kit::{inventory_targets, reason};
+use support::{ACCOUNT, EAST, PATIENT, Rig, SECOND, WEST, role, scope, small_world};
 
 type Row = (String, String, String, &'static str, Option<u32>, Option<u32>);
 

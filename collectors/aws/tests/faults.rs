@@ -20,7 +20,8 @@ use gpuwatch_fakecloud::{
         World,
     },
 };
-use support::{ACCOUNT, EAST, PATIENT, Rig, SECOND, WEST, inventory_targets, role, scope, small_world};
+use gpuwatch_test_kit::{for_each_kind, inventory_targets};
+use support::{ACCOUNT, EAST, PATIENT, Rig, SECOND, WEST, role, scope, small_world};
 
 /// How long a run may take: a hang lasts until the end, everything else comes
 /// to an end by itself, however slow the machine.
@@ -58,42 +59,12 @@ fn world() -> World {
     world
 }
 
-/// What a fault must be counted as; `None` when a correct client is not
-/// troubled by it. `pages` is whether the operation has pages, `keys` what
-/// refused keys mean at that place.
+/// What a fault must be counted as, with `keys` for what refused keys mean at
+/// that place.
 fn expected(kind: FaultKind, pages: bool, keys: Reason) -> Option<Reason> {
     match kind {
-        FaultKind::Throttled { .. } => Some(Reason::Throttled),
-        FaultKind::InternalError | FaultKind::HtmlError => Some(Reason::Other),
-        FaultKind::HtmlSuccess | FaultKind::TruncatedBody | FaultKind::CutOffDocument => Some(Reason::Decode),
-        FaultKind::Hang => Some(Reason::Timeout),
-        FaultKind::DropConnection => Some(Reason::Network),
-        FaultKind::ExpiredToken => Some(Reason::Credentials),
-        FaultKind::AccessDenied => Some(Reason::Permission),
         FaultKind::AuthFailure => Some(keys),
-        FaultKind::OptInRequired => Some(Reason::NotEnabled),
-        FaultKind::EndlessToken | FaultKind::RepeatedToken => pages.then_some(Reason::Decode),
-        FaultKind::UnknownEnum
-        | FaultKind::EmptyPage
-        | FaultKind::ReorderedRows
-        | FaultKind::DuplicateRows
-        | FaultKind::MalformedRecord
-        | FaultKind::PartialResult => None,
-    }
-}
-
-/// Runs one case per kind, all at once.
-async fn for_each_kind<F, Fut>(case: F)
-where
-    F: Fn(FaultKind) -> Fut,
-    Fut: Future<Output = ()> + Send + 'static,
-{
-    let cases: Vec<_> = FaultKind::ALL
-        .iter()
-        .map(|kind| (kind, tokio::spawn(case(*kind))))
-        .collect();
-    for (kind, case) in cases {
-        case.await.unwrap_or_else(|error| panic!("{kind}: {error}"));
+        _ => gpuwatch_test_kit::expected(kind, pages),
     }
 }
 

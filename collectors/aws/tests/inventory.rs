@@ -17,15 +17,12 @@ use gpuwatch_fakecloud::{
     FaultKind, FaultRule,
     aws::{InstanceSpec, InstanceState, Lifecycle, World},
 };
-use gpuwatch_inventory::{BillingMode, GpuCount, Instance, State};
-use support::{ACCOUNT, EAST, PATIENT, Rig, WEST, inventory_targets, reason, role, small_world};
+use gpuwatch_inventory::{BillingMode, Instance, State};
+use gpuwatch_test_kit::{gpus, inventory_targets, reason};
+use support::{ACCOUNT, EAST, PATIENT, Rig, WEST, role, small_world};
 
 fn by_id(instances: &[Instance]) -> BTreeMap<&str, &Instance> {
     instances.iter().map(|instance| (&*instance.id, instance)).collect()
-}
-
-fn gpus(instance: &Instance) -> Option<f64> {
-    instance.accelerators.count.map(GpuCount::get)
 }
 
 // P28, P32, P34, P37, P38, P53

@@ -14,7 +14,8 @@ use gpuwatch_collector_core::{Dataset, Reason, Scope};
 use gpuwatch_collector_rest::SecretSource;
 use gpuwatch_fakecloud_azure::{TENANT, World};
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
-use support::{EAST, FIRST, PATIENT, Rig, SECOND, WEST, reason, scope, small_world};
+use gpuwatch_test_kit::reason;
+use support::{EAST, FIRST, PATIENT, Rig, SECOND, WEST, scope, small_world};
 
 fn accounts(discovery: &gpuwatch_collector_core::Discovery) -> Vec<&str> {
     let mut ids: Vec<&str> = discovery.targets.iter().map(|t| &*t.scope.account.id).collect();

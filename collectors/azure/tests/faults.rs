@@ -18,6 +18,7 @@ use gpuwatch_fakecloud_azure::{
     CapacitySpec, MachineSpec, ReservationSpec, SavingsPlanSpec, ScaleSetSpec, TENANT, World,
 };
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
+use gpuwatch_test_kit::expected;
 use support::{EAST, FIRST, PATIENT, Rig, scope};
 
 const PER_LISTING: usize = 210;
@@ -81,28 +82,6 @@ fn world() -> World {
         );
     }
     world
-}
-
-/// What a fault must be counted as; `None` when a correct client is not
-/// troubled by it.
-fn expected(kind: FaultKind, pages: bool) -> Option<Reason> {
-    match kind {
-        FaultKind::Throttled { .. } => Some(Reason::Throttled),
-        FaultKind::InternalError | FaultKind::HtmlError => Some(Reason::Other),
-        FaultKind::HtmlSuccess | FaultKind::TruncatedBody | FaultKind::CutOffDocument => Some(Reason::Decode),
-        FaultKind::Hang => Some(Reason::Timeout),
-        FaultKind::DropConnection => Some(Reason::Network),
-        FaultKind::ExpiredToken | FaultKind::AuthFailure => Some(Reason::Credentials),
-        FaultKind::AccessDenied => Some(Reason::Permission),
-        FaultKind::OptInRequired => Some(Reason::NotEnabled),
-        FaultKind::EndlessToken | FaultKind::RepeatedToken => pages.then_some(Reason::Decode),
-        FaultKind::UnknownEnum
-        | FaultKind::EmptyPage
-        | FaultKind::ReorderedRows
-        | FaultKind::DuplicateRows
-        | FaultKind::MalformedRecord
-        | FaultKind::PartialResult => None,
-    }
 }
 
 fn limit(kind: FaultKind) -> Duration {

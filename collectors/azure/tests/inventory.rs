@@ -15,7 +15,8 @@ use gpuwatch_collector_core::Reason;
 use gpuwatch_fakecloud_azure::{MachineSpec, World};
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
 use gpuwatch_inventory::BillingMode;
-use support::{EAST, FIRST, PATIENT, Rig, SECOND, WEST, compare, compare_commitments, reason, small_world};
+use gpuwatch_test_kit::{assert_account_names, assert_commitments, assert_instances, reason};
+use support::{EAST, FIRST, PATIENT, Rig, SECOND, WEST, small_world};
 
 // P24, P28, P32, P36
 #[tokio::test]
@@ -23,8 +24,9 @@ async fn the_demo_fleet_is_seen_as_it_is() {
     let world = World::demo(7, 300);
     let rig = Rig::new(world.clone(), |_| {}).await;
     let (instances, commitments) = rig.everything().await;
-    compare(&world, &instances);
-    compare_commitments(&world, &commitments);
+    assert_instances(&world.truth(), &instances);
+    assert_account_names(&world.truth(), &instances);
+    assert_commitments(&world.commitments(), &commitments);
     for mode in [
         BillingMode::OnDemand,
         BillingMode::Reserved,
@@ -42,8 +44,8 @@ async fn a_fleet_of_many_pages_is_complete_either_way() {
     let world = World::fleet(7, 2_345);
     let rig = Rig::new(world.clone(), |_| {}).await;
     let (instances, commitments) = rig.everything().await;
-    compare(&world, &instances);
-    compare_commitments(&world, &commitments);
+    assert_instances(&world.truth(), &instances);
+    assert_commitments(&world.commitments(), &commitments);
     assert!(rig.calls_of("resources") >= 6, "pages of 1,000");
     assert_eq!(rig.calls_of("virtualMachines.listAll"), 0);
 
@@ -63,7 +65,7 @@ async fn a_fleet_of_many_pages_is_complete_either_way() {
     };
     gpuwatch_collector_core::Collector::allocate(&rig.collector, &mut fleet);
     let instances: Vec<_> = fleet.instances.iter().map(|i| (**i).clone()).collect();
-    compare(&world, &instances);
+    assert_instances(&world.truth(), &instances);
     assert!(rig.calls_of("virtualMachines.listAll") >= 12, "pages of 200, twice");
 }
 
@@ -143,7 +145,7 @@ async fn machines_that_come_and_go_always_have_a_mode() {
         }
         let rig = Rig::new(world.clone(), |_| {}).await;
         let (instances, _) = rig.everything().await;
-        compare(&world, &instances);
+        assert_instances(&world.truth(), &instances);
         for number in 0..500 {
             world.remove_machine(FIRST, &format!("churn-{cycle}-{number}"));
         }

@@ -14,8 +14,9 @@ use std::collections::BTreeMap;
 use gpuwatch_collector_core::{Dataset, Reason, Scope};
 use gpuwatch_fakecloud_azure::{MachineSpec, ScaleSetSpec, ScaleSetVariety, World};
 use gpuwatch_inventory::BillingMode;
+use gpuwatch_test_kit::{assert_instances, reason};
 use jiff::SignedDuration;
-use support::{EAST, FIRST, PATIENT, Rig, compare, reason, scope, small_world};
+use support::{EAST, FIRST, PATIENT, Rig, scope, small_world};
 
 /// More machines than a page of the Compute API has.
 fn two_pages() -> World {
@@ -53,7 +54,7 @@ async fn a_cloud_that_lags_behind_is_asked_for_older_versions() {
     world.set_api_versions("virtualMachines.listAll", &["2022-11-01"]);
     let rig = Rig::new(world.clone(), |_| {}).await;
     let (found, cx) = rig.instances_in(FIRST, EAST, PATIENT).await;
-    compare(&world, &found.unwrap());
+    assert_instances(&world.truth(), &found.unwrap());
     // The refused version is asked for once: two listings of two pages each.
     assert_eq!(cx.errors(Reason::Other), 1);
     assert_eq!(rig.calls_of("virtualMachines.listAll"), 1 + 4);
@@ -85,7 +86,7 @@ async fn without_the_right_to_ask_the_graph_compute_is_asked() {
     world.deny_graph();
     let rig = Rig::new(world.clone(), |_| {}).await;
     let (found, cx) = rig.instances_in(FIRST, EAST, PATIENT).await;
-    compare(&world, &found.unwrap());
+    assert_instances(&world.truth(), &found.unwrap());
     assert!(cx.is_degraded(), "that it fell back is shown");
 }
 
@@ -137,7 +138,7 @@ async fn members_of_mixed_sets_have_sizes_and_zones_of_their_own() {
         let rig = Rig::new(world.clone(), |options| options.owner_tags = vec!["team".into()]).await;
         let (found, _) = rig.instances_in(FIRST, EAST, PATIENT).await;
         let found = found.unwrap();
-        compare(&world, &found);
+        assert_instances(&world.truth(), &found);
         assert_eq!(found.len(), 2, "those without a GPU are left out");
         assert!(
             found

@@ -17,7 +17,8 @@ use gpuwatch_fakecloud_gcp::{
     CommitmentResource, CommitmentSpec, FutureReservationSpec, InstanceSpec, Provisioning, ReservationSpec, Status,
 };
 use gpuwatch_inventory::{BillingMode, Certainty, Commitment, CommitmentKind, GpuCount, Instance};
-use support::{CENTRAL, PATIENT, PROJECT, Rig, SECOND, WEST, commitments, reason, scope, small_world, zone};
+use gpuwatch_test_kit::reason;
+use support::{CENTRAL, PATIENT, PROJECT, Rig, SECOND, WEST, commitments, scope, small_world, zone};
 
 async fn part(rig: &Rig, region: &str, part: &'static str) -> Vec<Commitment> {
     let (result, _) = rig

@@ -18,17 +18,14 @@ use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
 use gpuwatch_fakecloud_gcp::{
     CommitmentSpec, FutureReservationSpec, InstanceSpec, ProjectSpec, ReservationSpec, TpuSpec, World,
 };
-use support::{
-    CENTRAL, PATIENT, PROJECT, Rig, SECOND, WEST,
-    faults::{expected, for_each_kind},
-    scope, small_world, targets, zone,
-};
+use gpuwatch_test_kit::{expected, for_each_kind, gpus, reason};
+use support::{CENTRAL, PATIENT, PROJECT, Rig, SECOND, WEST, scope, small_world, targets, zone};
 
 /// How long a run may take: a hang lasts until the end, everything else comes
 /// to an end by itself, however slow the machine.
 fn limit(kind: FaultKind) -> Duration {
     if kind == FaultKind::Hang {
-        Duration::from_secs(8)
+        Duration::from_secs(12)
     } else {
         PATIENT
     }
@@ -95,7 +92,7 @@ fn expected_of_list(kind: FaultKind) -> Option<Reason> {
 /// Checks one case: the reason, or the number of rows.
 fn check(title: &str, expected: Option<Reason>, result: &Result<Collected, CollectError>, count: usize) {
     match expected {
-        Some(reason) => assert_eq!(support::reason(result), Some(reason), "{title}: {result:?}"),
+        Some(_) => assert_eq!(reason(result), expected, "{title}: {result:?}"),
         None => assert_eq!(result.as_ref().map(rows).ok(), Some(count), "{title}: {result:?}"),
     }
 }
@@ -167,7 +164,7 @@ async fn zones() {
                 // What the whole project failed with is what matters: the
                 // server's error, or that the time was up before the last try.
                 Some(_) => {
-                    let reason = support::reason(&result);
+                    let reason = reason(&result);
                     let is_first = matches!(reason, Some(Reason::Other | Reason::Timeout));
                     assert!(is_first, "{kind}: {result:?}");
                 }
@@ -195,7 +192,7 @@ async fn machine_types() {
             let (result, cx) = rig.part(&at, Dataset::Inventory, "instances", limit(kind)).await;
             let machines = support::instances(result.unwrap_or_else(|error| panic!("{kind}: {error}")));
             assert_eq!(machines.len(), 3, "{kind}");
-            let known = machines.iter().all(|machine| support::gpus(machine) == Some(2.0));
+            let known = machines.iter().all(|machine| gpus(machine) == Some(2.0));
             assert!(known, "{kind}");
             assert_eq!(cx.is_degraded(), expected(kind, true).is_some(), "{kind}");
         }
@@ -245,7 +242,7 @@ async fn project_number() {
             let (result, _) = rig.part(&at, Dataset::Inventory, "tpu_nodes", limit(kind)).await;
             match expected(kind, false) {
                 // Nobody knows then in which project it is off.
-                Some(_) => assert_eq!(support::reason(&result), Some(Reason::NotEnabled), "{kind}: {result:?}"),
+                Some(_) => assert_eq!(reason(&result), Some(Reason::NotEnabled), "{kind}: {result:?}"),
                 None => check(kind.as_str(), None, &result, 0),
             }
         }

@@ -16,7 +16,8 @@ use futures::future::join_all;
 use gpuwatch_collector_core::{Dataset, Reason};
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
 use gpuwatch_fakecloud_gcp::{InstanceSpec, ProjectSpec};
-use support::{CENTRAL, PATIENT, PROJECT, Rig, SECOND, WEST, gpus, reason, scope, small_world, zone};
+use gpuwatch_test_kit::{gpus, reason};
+use support::{CENTRAL, PATIENT, PROJECT, Rig, SECOND, WEST, scope, small_world, zone};
 
 #[tokio::test]
 async fn without_machine_types_the_catalogue_answers() {

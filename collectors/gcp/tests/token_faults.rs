@@ -16,11 +16,8 @@ use std::sync::Arc;
 use gpuwatch_collector_core::{Covers, Reason};
 use gpuwatch_fakecloud_core::FaultRule;
 use gpuwatch_fakecloud_gcp::World;
-use support::{
-    PATIENT, PROJECT, Rig,
-    faults::{expected, for_each_kind},
-    small_world,
-};
+use gpuwatch_test_kit::{expected, for_each_kind};
+use support::{PATIENT, PROJECT, Rig, small_world};
 
 /// One set of cases at a time: a token is waited for ten seconds only, which is
 /// short when a machine sets up a hundred clients at once.

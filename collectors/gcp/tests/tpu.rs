@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpuwatch_collector_core::Reason;
 use gpuwatch_fakecloud_gcp::{InstanceSpec, TpuSpec};
 use gpuwatch_inventory::{BillingMode, Instance, State};
-use support::{CENTRAL, PATIENT, PROJECT, Rig, WEST, gpus, reason, small_world, zone};
+use gpuwatch_test_kit::{gpus, reason};
+use support::{CENTRAL, PATIENT, PROJECT, Rig, WEST, small_world, zone};
 
 fn by_name(instances: &[Instance]) -> BTreeMap<&str, &Instance> {
     instances.iter().map(|instance| (&*instance.name, instance)).collect()

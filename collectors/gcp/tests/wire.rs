@@ -17,7 +17,8 @@ use std::sync::{
 
 use gpuwatch_collector_core::{Collector, Context, Dataset, Reason};
 use gpuwatch_collector_gcp::{GcpCollector, GcpOptions};
-use support::{CENTRAL, PATIENT, PROJECT, WEST, instances, reason, scope};
+use gpuwatch_test_kit::reason;
+use support::{CENTRAL, PATIENT, PROJECT, WEST, instances, scope};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,

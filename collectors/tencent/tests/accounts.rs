@@ -15,14 +15,11 @@ use gpuwatch_collector_core::{Covers, Dataset, Discovery, Reason, Scope};
 use gpuwatch_collector_rest::SecretSource;
 use gpuwatch_collector_tencent::TencentOptions;
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
+use gpuwatch_test_kit::{inventory_targets, owned};
 use support::{
-    GUANGZHOU, OWNER, PATIENT, Rig, SECOND, SECRET_ID, SECRET_KEY, SINGAPORE, Script, international, inventory_targets,
-    machine, role, script,
+    GUANGZHOU, OWNER, PATIENT, Rig, SECOND, SECRET_ID, SECRET_KEY, SINGAPORE, Script, international, machine, role,
+    script,
 };
-
-fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
-}
 
 fn no_keys(options: &mut TencentOptions) {
     (options.secret_id, options.secret_key) = (None, None);

@@ -14,11 +14,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use gpuwatch_collector_core::{Covers, Dataset, Reason, Scope};
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
+use gpuwatch_test_kit::{expected, for_each_kind, inventory_targets};
 use serde_json::json;
-use support::{
-    GUANGZHOU, OWNER, PATIENT, Rig, SECOND, SINGAPORE, Script, international, inventory_targets, machine, role, scope,
-    script,
-};
+use support::{GUANGZHOU, OWNER, PATIENT, Rig, SECOND, SINGAPORE, Script, international, machine, role, scope, script};
 
 /// How long a run may take: a hang lasts until the end, everything else comes
 /// to an end by itself, however slow the machine.
@@ -64,38 +62,6 @@ fn world() -> Script {
     let covered = json!({"ResourceId": "ins-1", "StartDate": "2026-11-30", "SpCoverage": 90.0});
     script.add(OWNER, "", "svp DescribeSavingPlanCoverage", covered);
     script
-}
-
-/// What a fault must be counted as; `None` when a correct client is not
-/// troubled by it.
-fn expected(kind: FaultKind, pages: bool) -> Option<Reason> {
-    match kind {
-        FaultKind::Throttled { .. } => Some(Reason::Throttled),
-        FaultKind::InternalError | FaultKind::HtmlError => Some(Reason::Other),
-        FaultKind::HtmlSuccess | FaultKind::TruncatedBody | FaultKind::CutOffDocument => Some(Reason::Decode),
-        FaultKind::Hang => Some(Reason::Timeout),
-        FaultKind::DropConnection => Some(Reason::Network),
-        FaultKind::ExpiredToken | FaultKind::AuthFailure => Some(Reason::Credentials),
-        FaultKind::AccessDenied => Some(Reason::Permission),
-        FaultKind::OptInRequired => Some(Reason::NotEnabled),
-        FaultKind::EndlessToken | FaultKind::RepeatedToken => pages.then_some(Reason::Decode),
-        _ => None,
-    }
-}
-
-/// Runs one case per kind, all at once.
-async fn for_each_kind<F, Fut>(case: F)
-where
-    F: Fn(FaultKind) -> Fut,
-    Fut: Future<Output = ()> + Send + 'static,
-{
-    let cases: Vec<_> = FaultKind::ALL
-        .iter()
-        .map(|kind| (kind, tokio::spawn(case(*kind))))
-        .collect();
-    for (kind, case) in cases {
-        case.await.unwrap_or_else(|error| panic!("{kind}: {error}"));
-    }
 }
 
 /// An operation of a part of a dataset, spoilt in one region (or where the

@@ -8,9 +8,9 @@
     reason = "tests"
 )]
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use gpuwatch_collector_core::{Collected, Collector as _, Context, Dataset, Discovery, Fleet, Reason, Scope};
+use gpuwatch_collector_core::{Collector as _, Context, Dataset, Discovery, Reason, Scope};
 use gpuwatch_collector_rest::SecretSource;
 use gpuwatch_collector_tencent::{Site, TencentCollector, TencentOptions};
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule, Server, ServerOptions};
@@ -18,6 +18,7 @@ use gpuwatch_fakecloud_tencent::{
     MachineSpec, OWNER, ReservedSpec, SECRET_ID, SECRET_KEY, Site as PlayedSite, Tencent, World,
 };
 use gpuwatch_inventory::{Commitment, Instance, Provider};
+use gpuwatch_test_kit::{assert_commitments, assert_instances};
 
 const PATIENT: Duration = Duration::from_secs(30);
 
@@ -59,110 +60,10 @@ impl Rig {
     /// Everything that discovery finds, allocated.
     async fn everything(&self) -> (Vec<Instance>, Vec<Commitment>) {
         let discovery = self.discover().await;
-        assert!(discovery.failures.is_empty(), "{:?}", discovery.failures);
-        let mut fleet = Fleet::default();
-        for target in &discovery.targets {
-            for dataset in &target.datasets {
-                let cx = Context::detached(target.scope.clone(), PATIENT);
-                for part in self.collector.parts(&target.scope, *dataset) {
-                    match self
-                        .collector
-                        .collect(&target.scope, *dataset, part, &cx)
-                        .await
-                        .expect("collected")
-                    {
-                        Collected::Instances(found) => fleet.instances.extend(found.into_iter().map(Arc::new)),
-                        Collected::Commitments(found) => fleet.commitments.extend(found),
-                    }
-                }
-                assert!(!cx.is_degraded(), "{target:?}");
-            }
-        }
-        self.collector.allocate(&mut fleet);
+        let fleet = gpuwatch_test_kit::everything(&self.collector, &discovery, PATIENT).await;
         let instances = fleet.instances.into_iter().map(|instance| (*instance).clone());
         (instances.collect(), fleet.commitments)
     }
-}
-
-type Facts = (
-    String,
-    String,
-    String,
-    String,
-    String,
-    String,
-    String,
-    String,
-    Option<String>,
-    Option<i64>,
-);
-
-fn shown(gpus: Option<f64>) -> Option<String> {
-    gpus.map(|gpus| format!("{gpus:.6}"))
-}
-
-fn compare(world: &World, instances: &[Instance]) {
-    let expected = world.truth().into_iter().map(|t| {
-        let launched = Some(t.launched.as_second());
-        let facts: Facts = (
-            t.account,
-            t.region,
-            t.zone,
-            t.name,
-            t.instance_type,
-            t.state.to_owned(),
-            t.billing_mode.to_owned(),
-            t.billing_detail.to_owned(),
-            shown(t.gpus),
-            launched,
-        );
-        (t.id, facts)
-    });
-    let expected: BTreeMap<String, Facts> = expected.collect();
-    let found = instances.iter().map(|i| {
-        let facts: Facts = (
-            i.account.to_string(),
-            i.region.to_string(),
-            i.zone.to_string(),
-            i.name.to_string(),
-            i.instance_type.to_string(),
-            i.state.to_string(),
-            i.billing.mode.to_string(),
-            i.billing.detail.to_string(),
-            shown(i.accelerators.count.map(gpuwatch_inventory::GpuCount::get)),
-            i.launched.map(jiff::Timestamp::as_second),
-        );
-        (i.id.to_string(), facts)
-    });
-    let found: BTreeMap<String, Facts> = found.collect();
-    assert_eq!(found.len(), instances.len(), "an instance is there twice");
-    for (id, facts) in &expected {
-        assert_eq!(found.get(id), Some(facts), "{id}");
-    }
-    assert_eq!(found.len(), expected.len());
-}
-
-fn compare_commitments(world: &World, commitments: &[Commitment]) {
-    let mut expected: Vec<_> = world
-        .commitments()
-        .into_iter()
-        .map(|c| (c.account, c.region, c.id, c.kind.to_owned(), c.units, c.used))
-        .collect();
-    let mut found: Vec<_> = commitments
-        .iter()
-        .map(|c| {
-            let key = (
-                c.account.to_string(),
-                c.region.to_string(),
-                c.id.to_string(),
-                c.kind.to_string(),
-            );
-            (key.0, key.1, key.2, key.3, c.units, c.used_units)
-        })
-        .collect();
-    expected.sort();
-    found.sort();
-    assert_eq!(found, expected);
 }
 
 // P24, P28, P36
@@ -170,8 +71,8 @@ fn compare_commitments(world: &World, commitments: &[Commitment]) {
 async fn the_demo_fleet_is_seen_as_it_is() {
     let world = World::demo(7, 300);
     let (instances, commitments) = Rig::new(&world, Site::China).await.everything().await;
-    compare(&world, &instances);
-    compare_commitments(&world, &commitments);
+    assert_instances(&world.truth(), &instances);
+    assert_commitments(&world.commitments(), &commitments);
     let nodes = instances
         .iter()
         .filter(|i| &*i.name == "tke-node-1")
@@ -202,7 +103,7 @@ async fn a_fleet_of_many_pages_is_complete() {
     let world = World::fleet(7, 2_345);
     assert_eq!(world.truth().len(), 2_345);
     let (instances, _) = Rig::new(&world, Site::China).await.everything().await;
-    compare(&world, &instances);
+    assert_instances(&world.truth(), &instances);
 }
 
 #[tokio::test]
@@ -240,8 +141,8 @@ async fn reserved_instances_of_the_international_site_are_allocated() {
         );
     }
     let (instances, commitments) = Rig::new(&world, Site::International).await.everything().await;
-    compare(&world, &instances);
-    compare_commitments(&world, &commitments);
+    assert_instances(&world.truth(), &instances);
+    assert_commitments(&world.commitments(), &commitments);
     assert!(instances.iter().any(|i| &*i.billing.detail == "reserved_instance"));
 }
 

@@ -14,7 +14,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use gpuwatch_collector_core::{Dataset, Reason};
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule};
-use gpuwatch_inventory::{BillingMode, Certainty, GpuCount, Instance, State};
+use gpuwatch_inventory::{BillingMode, Certainty, Instance, State};
+use gpuwatch_test_kit::gpus;
 use serde_json::{Value, json};
 use support::{GUANGZHOU, OWNER, PATIENT, Rig, SECOND, SINGAPORE, machine, machine_with, scope, script};
 
@@ -32,10 +33,6 @@ async fn listed(records: Vec<Value>) -> (Vec<Instance>, Rig) {
 
 fn ids(instances: &[Instance]) -> BTreeSet<&str> {
     instances.iter().map(|instance| &*instance.id).collect()
-}
-
-fn gpus(instance: &Instance) -> Option<f64> {
-    instance.accelerators.count.map(GpuCount::get)
 }
 
 // P53

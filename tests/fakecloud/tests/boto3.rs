@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 
 /// What boto3 makes of the world; `None` without a Python that has it.
 async fn listed_by_boto3(world: &World) -> Option<Value> {
-    let python = support::python::python()?;
+    let python = gpuwatch_test_kit::python_with("boto3")?;
     let fake = FakeCloud::start(Options {
         aws: Some(world.clone()),
         ..Options::default()

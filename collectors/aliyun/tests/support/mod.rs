@@ -10,19 +10,19 @@
     reason = "tests"
 )]
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use gpuwatch_collector_aliyun::{AliyunCollector, AliyunOptions};
 use gpuwatch_collector_core::{
-    Account, CollectError, Collected, Collector, Context, Covers, Dataset, Discovery, Fleet, Reason, Scope,
+    Account, CollectError, Collected, Collector, Context, Covers, Dataset, Discovery, Reason, Scope,
 };
 use gpuwatch_collector_rest::SecretSource;
 use gpuwatch_fakecloud_aliyun::{
     ACCESS_KEY_ID, ACCESS_KEY_SECRET, AccountSpec, Aliyun, InstanceSpec, RegionAccess, World,
 };
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule, Outcome, Server, ServerOptions};
-use gpuwatch_inventory::{Commitment, GpuCount, Instance, Provider};
-use jiff::Timestamp;
+use gpuwatch_inventory::{Commitment, Instance, Provider};
+use gpuwatch_test_kit::{inventory_targets, owned};
 
 pub const UID: &str = "1234567890123456";
 pub const SECOND: &str = "5600000000000002";
@@ -157,17 +157,7 @@ impl Rig {
         dataset: Dataset,
         limit: Duration,
     ) -> (Vec<(&'static str, Result<Collected, CollectError>)>, Context) {
-        let cx = Context::detached(scope.clone(), limit);
-        let runs = self.collector.parts(scope, dataset).into_iter().map(|part| {
-            let cx = &cx;
-            async move {
-                let run = self.collector.collect(scope, dataset, part, cx);
-                let cut = || Err(CollectError::new(Reason::Timeout, "cut off"));
-                (part, cx.timeout(limit, run).await.unwrap_or_else(cut))
-            }
-        });
-        let results = futures::future::join_all(runs).await;
-        (results, cx)
+        gpuwatch_test_kit::collect(&self.collector, scope, dataset, limit).await
     }
 
     pub async fn instances_in(&self, account: &str, region: &str) -> (Result<Vec<Instance>, CollectError>, Context) {
@@ -180,13 +170,8 @@ impl Rig {
         region: &str,
         limit: Duration,
     ) -> (Result<Vec<Instance>, CollectError>, Context) {
-        let (mut results, cx) = self.collect(&scope(account, region), Dataset::Inventory, limit).await;
-        let (_, result) = results.pop().expect("one part");
-        let instances = result.map(|collected| match collected {
-            Collected::Instances(instances) => instances,
-            other @ Collected::Commitments(_) => panic!("{other:?}"),
-        });
-        (instances, cx)
+        let (results, cx) = self.collect(&scope(account, region), Dataset::Inventory, limit).await;
+        (gpuwatch_test_kit::instances(results), cx)
     }
 
     /// Commitments of every part of a scope.
@@ -194,34 +179,13 @@ impl Rig {
         let (results, _) = self
             .collect(&scope(account, region), Dataset::Commitments, PATIENT)
             .await;
-        let mut commitments = Vec::new();
-        for (_, result) in results {
-            match result? {
-                Collected::Commitments(found) => commitments.extend(found),
-                other @ Collected::Instances(_) => panic!("{other:?}"),
-            }
-        }
-        Ok(commitments)
+        gpuwatch_test_kit::commitments(results)
     }
 
     /// Everything that discovery finds, allocated.
     pub async fn everything(&self) -> (Vec<Instance>, Vec<Commitment>) {
         let discovery = self.discover().await;
-        assert!(discovery.failures.is_empty(), "{:?}", discovery.failures);
-        let mut fleet = Fleet::default();
-        for target in &discovery.targets {
-            for dataset in &target.datasets {
-                let (results, cx) = self.collect(&target.scope, *dataset, PATIENT).await;
-                for (part, result) in results {
-                    match result.unwrap_or_else(|error| panic!("{target:?} {part}: {error}")) {
-                        Collected::Instances(found) => fleet.instances.extend(found.into_iter().map(Arc::new)),
-                        Collected::Commitments(found) => fleet.commitments.extend(found),
-                    }
-                }
-                assert!(!cx.is_degraded(), "{target:?}");
-            }
-        }
-        self.collector.allocate(&mut fleet);
+        let fleet = gpuwatch_test_kit::everything(&self.collector, &discovery, PATIENT).await;
         let instances = fleet.instances.into_iter().map(|instance| (*instance).clone());
         (instances.collect(), fleet.commitments)
     }
@@ -238,24 +202,6 @@ pub fn scope(account: &str, region: &str) -> Scope {
     }
 }
 
-/// Regions that have an inventory, by account.
-pub fn inventory_targets(discovery: &Discovery) -> Vec<(String, String)> {
-    let targets = discovery
-        .targets
-        .iter()
-        .filter(|target| target.datasets.contains(&Dataset::Inventory));
-    let mut found: Vec<_> = targets
-        .map(|t| (t.scope.account.id.to_string(), t.scope.region.to_string()))
-        .collect();
-    found.sort();
-    found
-}
-
-/// As [`inventory_targets`] gives them.
-pub fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
-}
-
 /// Configures the roles of every account of a world.
 pub fn every_account(world: &World) -> impl FnOnce(&mut AliyunOptions) {
     let own = world.base_account();
@@ -264,94 +210,6 @@ pub fn every_account(world: &World) -> impl FnOnce(&mut AliyunOptions) {
         .chain(others.map(|account| account.role_arn))
         .collect();
     move |options| options.assume_roles = roles
-}
-
-type Facts = (
-    String,
-    String,
-    String,
-    String,
-    String,
-    String,
-    String,
-    String,
-    Option<String>,
-    Option<i64>,
-);
-
-fn shown(gpus: Option<f64>) -> Option<String> {
-    gpus.map(|gpus| format!("{gpus:.6}"))
-}
-
-/// Fails unless exactly the instances of the world are there, as they are.
-#[track_caller]
-pub fn compare_instances(world: &World, instances: &[Instance]) {
-    let expected = world.truth().into_iter().map(|t| {
-        let launched = Some(t.launched.as_second());
-        let facts: Facts = (
-            t.account,
-            t.region,
-            t.zone,
-            t.name,
-            t.instance_type,
-            t.state.to_owned(),
-            t.billing_mode.to_owned(),
-            t.billing_detail.to_owned(),
-            shown(t.gpus),
-            launched,
-        );
-        (t.id, facts)
-    });
-    let expected: BTreeMap<String, Facts> = expected.collect();
-    assert!(!expected.is_empty());
-    let found = instances.iter().map(|i| {
-        let facts: Facts = (
-            i.account.to_string(),
-            i.region.to_string(),
-            i.zone.to_string(),
-            i.name.to_string(),
-            i.instance_type.to_string(),
-            i.state.to_string(),
-            i.billing.mode.to_string(),
-            i.billing.detail.to_string(),
-            shown(i.accelerators.count.map(GpuCount::get)),
-            i.launched.map(Timestamp::as_second),
-        );
-        (i.id.to_string(), facts)
-    });
-    let found: BTreeMap<String, Facts> = found.collect();
-    assert_eq!(found.len(), instances.len(), "an instance is there twice");
-    for (id, facts) in &expected {
-        assert_eq!(found.get(id), Some(facts), "{id}");
-    }
-    assert_eq!(found.len(), expected.len());
-}
-
-/// Fails unless exactly the commitments of the world are there.
-#[track_caller]
-pub fn compare_commitments(world: &World, commitments: &[Commitment]) {
-    let mut expected: Vec<_> = world
-        .commitments()
-        .into_iter()
-        .map(|c| (c.account, c.region, c.id, c.kind.to_owned(), c.units, c.used))
-        .collect();
-    let mut found: Vec<_> = commitments
-        .iter()
-        .map(|c| {
-            (
-                c.account.to_string(),
-                c.region.to_string(),
-                c.id.to_string(),
-                c.kind.to_string(),
-                c.units,
-                c.used_units,
-            )
-        })
-        .collect();
-    expected.sort();
-    found.sort();
-    assert!(!expected.is_empty());
-    assert_eq!(found, expected);
 }
 
 /// The own account with one instance in each region.

@@ -5,9 +5,7 @@
 use std::time::Duration;
 
 use gpuwatch_collector_aws::{AwsCollector, AwsOptions};
-use gpuwatch_collector_core::{
-    Account, CollectError, Collected, Collector, Context, Dataset, Discovery, Reason, Scope,
-};
+use gpuwatch_collector_core::{Account, CollectError, Collected, Collector, Context, Dataset, Discovery, Scope};
 use gpuwatch_fakecloud::{
     FakeCloud, FaultKind, FaultRule, Options,
     aws::{ACCESS_KEY_ID, AccountSpec, OptIn, Partition, SECRET_ACCESS_KEY, World},
@@ -155,21 +153,4 @@ pub fn scope(account: &str, region: &str) -> Scope {
         },
         region: region.into(),
     }
-}
-
-pub fn reason(result: &Result<impl Sized, CollectError>) -> Option<Reason> {
-    result.as_ref().err().map(|error| error.reason)
-}
-
-/// Regions that have an inventory, by account.
-pub fn inventory_targets(discovery: &Discovery) -> Vec<(String, String)> {
-    let targets = discovery
-        .targets
-        .iter()
-        .filter(|target| target.datasets.contains(&Dataset::Inventory));
-    let mut found: Vec<_> = targets
-        .map(|t| (t.scope.account.id.to_string(), t.scope.region.to_string()))
-        .collect();
-    found.sort();
-    found
 }

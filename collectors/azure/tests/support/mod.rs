@@ -2,12 +2,10 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use gpuwatch_collector_azure::{AzureCollector, AzureOptions};
-use gpuwatch_collector_core::{
-    Account, CollectError, Collected, Collector, Context, Dataset, Discovery, Fleet, Reason, Scope,
-};
+use gpuwatch_collector_core::{Account, CollectError, Collected, Collector, Context, Dataset, Discovery, Scope};
 use gpuwatch_collector_rest::SecretSource;
 use gpuwatch_fakecloud_azure::{ACCESS_TOKEN, Azure, MachineSpec, World};
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule, Server, ServerOptions};
@@ -122,21 +120,7 @@ impl Rig {
     /// Everything that discovery finds, allocated.
     pub async fn everything(&self) -> (Vec<Instance>, Vec<Commitment>) {
         let (discovery, _) = self.discover().await;
-        assert!(discovery.failures.is_empty(), "{:?}", discovery.failures);
-        let mut fleet = Fleet::default();
-        for target in &discovery.targets {
-            for dataset in &target.datasets {
-                let (results, cx) = self.collect(&target.scope, *dataset, PATIENT).await;
-                assert!(!cx.is_degraded(), "{target:?}");
-                for result in results {
-                    match result.expect("collected") {
-                        Collected::Instances(found) => fleet.instances.extend(found.into_iter().map(Arc::new)),
-                        Collected::Commitments(found) => fleet.commitments.extend(found),
-                    }
-                }
-            }
-        }
-        self.collector.allocate(&mut fleet);
+        let fleet = gpuwatch_test_kit::everything(&self.collector, &discovery, PATIENT).await;
         let instances = fleet.instances.into_iter().map(|instance| (*instance).clone());
         (instances.collect(), fleet.commitments)
     }
@@ -151,109 +135,4 @@ pub fn scope(account: &str, region: &str) -> Scope {
         },
         region: region.into(),
     }
-}
-
-/// The truth about what a world's tenant bought and what was collected of it.
-pub fn compare_commitments(world: &World, commitments: &[Commitment]) {
-    let mut expected: Vec<_> = world
-        .commitments()
-        .into_iter()
-        .map(|c| {
-            (
-                c.id,
-                c.account,
-                c.region,
-                c.kind.to_owned(),
-                c.instance_type,
-                c.units,
-                c.used,
-            )
-        })
-        .collect();
-    let mut found: Vec<_> = commitments
-        .iter()
-        .map(|c| {
-            (
-                c.id.to_string(),
-                c.account.to_string(),
-                c.region.to_string(),
-                c.kind.to_string(),
-                c.instance_type.to_string(),
-                c.units,
-                c.used_units,
-            )
-        })
-        .collect();
-    expected.sort();
-    found.sort();
-    assert_eq!(found, expected);
-}
-
-pub fn reason(result: &Result<impl Sized, CollectError>) -> Option<Reason> {
-    result.as_ref().err().map(|error| error.reason)
-}
-
-/// What is compared of an instance.
-pub type Facts = (
-    String,
-    String,
-    String,
-    String,
-    String,
-    String,
-    String,
-    String,
-    Option<String>,
-    Option<i64>,
-);
-
-fn shown(gpus: Option<f64>) -> Option<String> {
-    gpus.map(|gpus| format!("{gpus:.6}"))
-}
-
-/// The truth about a world and what was collected from it, by id.
-pub fn compare(world: &World, instances: &[Instance]) {
-    let expected: BTreeMap<String, Facts> = world
-        .truth()
-        .into_iter()
-        .map(|t| {
-            let launched = Some(t.launched.as_second());
-            let facts = (
-                t.account,
-                t.region,
-                t.zone,
-                t.name,
-                t.instance_type,
-                t.state.to_owned(),
-                t.billing_mode.to_owned(),
-                t.billing_detail.to_owned(),
-                shown(t.gpus),
-                launched,
-            );
-            (t.id, facts)
-        })
-        .collect();
-    let found: BTreeMap<String, Facts> = instances
-        .iter()
-        .map(|i| {
-            let facts = (
-                i.account.to_string(),
-                i.region.to_string(),
-                i.zone.to_string(),
-                i.name.to_string(),
-                i.instance_type.to_string(),
-                i.state.to_string(),
-                i.billing.mode.to_string(),
-                i.billing.detail.to_string(),
-                shown(i.accelerators.count.map(gpuwatch_inventory::GpuCount::get)),
-                i.launched.map(jiff::Timestamp::as_second),
-            );
-            (i.id.to_string(), facts)
-        })
-        .collect();
-    assert_eq!(found.len(), instances.len(), "an instance is there twice");
-    for (id, facts) in &expected {
-        assert_eq!(found.get(id), Some(facts), "{id}");
-    }
-    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
 }

@@ -2,17 +2,13 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-pub mod faults;
+use std::{process::Command, time::Duration};
 
-use std::{process::Command, sync::Arc, time::Duration};
-
-use gpuwatch_collector_core::{
-    Account, CollectError, Collected, Collector, Context, Dataset, Discovery, Fleet, Reason, Scope,
-};
+use gpuwatch_collector_core::{Account, CollectError, Collected, Collector, Context, Dataset, Discovery, Fleet, Scope};
 use gpuwatch_collector_gcp::{GcpCollector, GcpOptions};
 use gpuwatch_fakecloud_core::{FaultKind, FaultRule, Server, ServerOptions};
 use gpuwatch_fakecloud_gcp::{Gcp, ProjectSpec, World};
-use gpuwatch_inventory::{Commitment, GpuCount, Instance, Provider};
+use gpuwatch_inventory::{Commitment, Instance, Provider};
 
 pub const PROJECT: &str = "ml-prod";
 pub const SECOND: &str = "ml-dev";
@@ -116,23 +112,7 @@ impl Rig {
 
     /// Everything of every target, as the scheduler would merge it.
     pub async fn fleet(&self) -> Fleet {
-        let found = self.discover().await;
-        assert!(found.failures.is_empty(), "{:?}", found.failures);
-        let mut fleet = Fleet::default();
-        for target in &found.targets {
-            for dataset in &target.datasets {
-                for part in self.collector.parts(&target.scope, *dataset) {
-                    let (result, cx) = self.part(&target.scope, *dataset, part, PATIENT).await;
-                    assert!(!cx.is_degraded(), "{part} of {:?}", target.scope);
-                    match result.unwrap_or_else(|error| panic!("{part}: {error}")) {
-                        Collected::Instances(found) => fleet.instances.extend(found.into_iter().map(Arc::new)),
-                        Collected::Commitments(found) => fleet.commitments.extend(found),
-                    }
-                }
-            }
-        }
-        self.collector.allocate(&mut fleet);
-        fleet
+        gpuwatch_test_kit::everything(&self.collector, &self.discover().await, PATIENT).await
     }
 }
 
@@ -159,14 +139,6 @@ pub fn scope(account: &str, region: &str) -> Scope {
         },
         region: region.into(),
     }
-}
-
-pub fn gpus(instance: &Instance) -> Option<f64> {
-    instance.accelerators.count.map(GpuCount::get)
-}
-
-pub fn reason(result: &Result<impl Sized, CollectError>) -> Option<Reason> {
-    result.as_ref().err().map(|error| error.reason)
 }
 
 /// Targets as account and region, in order.

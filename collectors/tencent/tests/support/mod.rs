@@ -152,31 +152,13 @@ impl Rig {
         dataset: Dataset,
         limit: Duration,
     ) -> (Vec<(&'static str, Result<Collected, CollectError>)>, Context) {
-        let cx = Context::detached(scope.clone(), limit);
-        let runs = self.collector.parts(scope, dataset).into_iter().map(|part| {
-            let cx = &cx;
-            async move {
-                let run = self.collector.collect(scope, dataset, part, cx);
-                let cut = || Err(CollectError::new(gpuwatch_collector_core::Reason::Timeout, "cut off"));
-                (part, cx.timeout(limit, run).await.unwrap_or_else(cut))
-            }
-        });
-        let results = futures::future::join_all(runs).await;
-        (results, cx)
+        gpuwatch_test_kit::collect(&self.collector, scope, dataset, limit).await
     }
 
     /// Instances of every part of a scope.
     pub async fn instances_in(&self, account: &str, region: &str) -> (Result<Vec<Instance>, CollectError>, Context) {
         let (results, cx) = self.collect(&scope(account, region), Dataset::Inventory, PATIENT).await;
-        let mut instances = Vec::new();
-        for (_, result) in results {
-            match result {
-                Ok(Collected::Instances(found)) => instances.extend(found),
-                Ok(other) => panic!("{other:?}"),
-                Err(error) => return (Err(error), cx),
-            }
-        }
-        (Ok(instances), cx)
+        (gpuwatch_test_kit::instances(results), cx)
     }
 
     /// Commitments of every part of a scope.
@@ -184,14 +166,7 @@ impl Rig {
         let (results, _) = self
             .collect(&scope(account, region), Dataset::Commitments, PATIENT)
             .await;
-        let mut commitments = Vec::new();
-        for (_, result) in results {
-            match result? {
-                Collected::Commitments(found) => commitments.extend(found),
-                other @ Collected::Instances(_) => panic!("{other:?}"),
-            }
-        }
-        Ok(commitments)
+        gpuwatch_test_kit::commitments(results)
     }
 }
 
@@ -208,17 +183,4 @@ pub fn scope(account: &str, region: &str) -> Scope {
         },
         region: region.into(),
     }
-}
-
-/// Regions that have an inventory, by account.
-pub fn inventory_targets(discovery: &Discovery) -> Vec<(String, String)> {
-    let targets = discovery
-        .targets
-        .iter()
-        .filter(|target| target.datasets.contains(&Dataset::Inventory));
-    let mut found: Vec<_> = targets
-        .map(|t| (t.scope.account.id.to_string(), t.scope.region.to_string()))
-        .collect();
-    found.sort();
-    found
 }

@@ -11,32 +11,17 @@
 
 mod support;
 
-use std::path::PathBuf;
-
 use gpuwatch_fakecloud_aliyun::{ACCESS_KEY_ID, ACCESS_KEY_SECRET, World};
+use gpuwatch_test_kit::python_with;
 use serde_json::Value;
 use support::serve;
 
-fn python() -> Option<PathBuf> {
-    let named = std::env::var_os("GPUWATCH_TEST_PYTHON").map(PathBuf::from);
-    let usual = || {
-        let home = std::env::var_os("HOME")?;
-        Some(PathBuf::from(home).join(".cache/gpuwatch/venv/bin/python"))
-    };
-    let python = named.or_else(usual).filter(|python| python.exists());
-    if python.is_none() {
-        assert!(
-            std::env::var_os("GPUWATCH_REQUIRE_TOOLS").is_none(),
-            "no Python: set GPUWATCH_TEST_PYTHON to one that has alibabacloud-ecs20140526"
-        );
-        eprintln!("skipped: set GPUWATCH_TEST_PYTHON to a Python that has alibabacloud-ecs20140526");
-    }
-    python
-}
+/// Modules of the vendor's SDK that its tests need.
+const SDK: &str = "alibabacloud_ecs20140526.client";
 
 /// What the SDK makes of the world; `None` without a Python that has it.
 async fn listed_by_sdk(world: &World) -> Option<Vec<Value>> {
-    let python = python()?;
+    let python = python_with(SDK)?;
     let server = serve(world).await;
     let roles = world
         .accounts()

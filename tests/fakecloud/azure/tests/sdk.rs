@@ -9,37 +9,18 @@
     reason = "a test stops at the first surprise, says why it is skipped, and runs by the wall clock"
 )]
 
-use std::{collections::BTreeMap, env, path::PathBuf};
+use std::collections::BTreeMap;
 
 use gpuwatch_fakecloud_azure::{Azure, World};
 use gpuwatch_fakecloud_core::{Server, ServerOptions};
+use gpuwatch_test_kit::python_with;
 use serde_json::Value;
 
-/// A Python with the clients, or nothing with a note.
-fn python() -> Option<PathBuf> {
-    let path = env::var_os("GPUWATCH_TEST_PYTHON").map(PathBuf::from).or_else(|| {
-        let home = PathBuf::from(env::var_os("HOME")?);
-        Some(home.join(".cache/gpuwatch/venv/bin/python")).filter(|path| path.is_file())
-    });
-    let usable = path.filter(|path| {
-        let check = std::process::Command::new(path)
-            .args(["-c", "import azure.mgmt.compute, azure.mgmt.resourcegraph"])
-            .output();
-        check.is_ok_and(|output| output.status.success())
-    });
-    if usable.is_none() {
-        let required = env::var("GPUWATCH_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(
-            !required,
-            "a Python with azure-mgmt-compute and azure-mgmt-resourcegraph is required"
-        );
-        eprintln!("skipped: no Python with azure-mgmt-compute and azure-mgmt-resourcegraph");
-    }
-    usable
-}
+/// Modules of the vendor's SDK that its tests need.
+const SDK: &str = "azure.mgmt.compute, azure.mgmt.resourcegraph";
 
 async fn assert_listed(world: &World) {
-    let Some(python) = python() else { return };
+    let Some(python) = python_with(SDK) else { return };
     let server = Server::start(&ServerOptions::default(), vec![Box::new(Azure::new(world.clone()))])
         .await
         .unwrap();

@@ -11,8 +11,9 @@
 mod support;
 
 use gpuwatch_fakecloud_gcp::ProjectState;
+use gpuwatch_test_kit::python_with;
 use serde_json::{Value, json};
-use support::{get, get_as, metadata, post_as, python, serve, small_world};
+use support::{SDK, get, get_as, metadata, post_as, serve, small_world};
 
 const REGIONS: &str = "/compute/v1/projects/p/regions";
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
@@ -170,7 +171,7 @@ async fn service_account_can_be_acted_as_with_the_permission() {
 /// Google's own library gets tokens in every way it knows, and calls with them.
 #[tokio::test]
 async fn googles_library_gets_tokens_from_every_kind_of_credentials() {
-    let Some(python) = python() else { return };
+    let Some(python) = python_with(SDK) else { return };
     let world = small_world();
     world.require_token(true);
     world.set_machine_account(ACCOUNT, &[]);

@@ -15,12 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpuwatch_fakecloud_core::Server;
 use gpuwatch_fakecloud_gcp::{FutureReservationSpec, ReservationSpec, World};
+use gpuwatch_test_kit::python_with;
 use serde_json::{Value, json};
-use support::{python, serve, small_world};
+use support::{SDK, serve, small_world};
 
 /// What a script makes of the world; `None` without a Python to run it.
 async fn run(server: &Server, script: &str) -> Option<Value> {
-    let output = tokio::process::Command::new(python()?)
+    let output = tokio::process::Command::new(python_with(SDK)?)
         .arg(format!("{}/{script}", env!("CARGO_MANIFEST_DIR")))
         .arg(server.url())
         .env_clear()

@@ -2,7 +2,6 @@
 #![allow(dead_code, reason = "every test binary compiles all of it and uses some")]
 
 pub mod client;
-pub mod python;
 
 use gpuwatch_fakecloud::aws::{AccountSpec, OptIn, Partition, World};
 use gpuwatch_fakecloud::{FakeCloud, Options};

@@ -52,7 +52,8 @@ impl World {
                     region: region.to_owned(),
                     id: plan.id.clone(),
                     kind: "savings_plan",
-                    instance_type: String::new(),
+                    // The family, which is all that such a plan names.
+                    instance_type: plan.spec.instance_family.trim_start_matches("ecs.").to_owned(),
                     units: None,
                     used: None,
                 }

@@ -1,8 +1,6 @@
 //! Shared by the integration tests; each uses a part of it.
 #![allow(dead_code, reason = "every test binary compiles all of it and uses some")]
 
-use std::path::PathBuf;
-
 use gpuwatch_fakecloud_core::{Server, ServerOptions};
 use gpuwatch_fakecloud_gcp::{Gcp, ProjectSpec, World};
 use reqwest::Response;
@@ -110,21 +108,5 @@ pub fn names(page: &Value, field: &str) -> Vec<(String, String)> {
     names
 }
 
-/// The interpreter that has Google's libraries: the one named by
-/// `GPUWATCH_TEST_PYTHON`, else the one of the project's own virtual
-/// environment in the user's cache. `None`, after saying so, when there is none
-/// and tools are not required.
-pub fn python() -> Option<PathBuf> {
-    let named = std::env::var_os("GPUWATCH_TEST_PYTHON").map(PathBuf::from);
-    let usual = std::env::home_dir().map(|home| home.join(".cache/gpuwatch/venv/bin/python"));
-    let found = named.or_else(|| usual.filter(|path| path.exists()));
-    if found.is_none() {
-        let required = std::env::var("GPUWATCH_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(
-            !required,
-            "no Python with google-cloud-compute, and GPUWATCH_REQUIRE_TOOLS=1"
-        );
-        eprintln!("skipped: no Python with google-cloud-compute");
-    }
-    found
-}
+/// Google's libraries that the tests need.
+pub const SDK: &str = "google.cloud.compute_v1, google.auth";

@@ -1,10 +1,11 @@
-//! What faults must be counted as, and a way to run a case for each.
+//! The matrix of faults: what each kind must be counted as.
 
 use gpuwatch_collector_core::Reason;
 use gpuwatch_fakecloud_core::FaultKind;
 
 /// What a fault must be counted as; `None` when a correct client is not
 /// troubled by it. `pages` is whether the operation has pages.
+#[must_use]
 pub fn expected(kind: FaultKind, pages: bool) -> Option<Reason> {
     match kind {
         FaultKind::Throttled { .. } => Some(Reason::Throttled),
