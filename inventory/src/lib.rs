@@ -23,7 +23,7 @@ pub use money::{Currency, Money, MoneyError};
 pub use price::{Basis, PriceQuote};
 pub use provider::Provider;
 pub use spend::SpendRow;
-pub use usage::{Signal, UsageSample};
+pub use usage::{Activity, GpuError, GpuUsage, Holder, HostUsage, InstanceUsage, Signal, as_ratio};
 
 /// Shared immutable text: regions, accounts and types repeat a hundred
 /// thousand times, and snapshots share records between generations.

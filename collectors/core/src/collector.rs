@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gpuwatch_inventory::{Commitment, Instance, Provider, Text};
+use gpuwatch_inventory::{Commitment, Instance, InstanceUsage, Provider, Text};
 
 use crate::{CollectError, Context, CoverageEstimate, Dataset};
 
@@ -82,6 +82,9 @@ pub enum Collected {
     Instances(Vec<Instance>),
     /// Active commitments of the scope.
     Commitments(Vec<Commitment>),
+    /// Readings of instances of the scope: of those that
+    /// [`Context::unmeasured`] names, as far as the cloud has any.
+    Usage(Vec<InstanceUsage>),
 }
 
 /// All live records of one provider while a snapshot is built.

@@ -1,6 +1,7 @@
 //! What a collector is given for one run: the way to make calls.
 
 use std::{
+    collections::HashSet,
     future::Future,
     sync::{
         Arc,
@@ -9,12 +10,15 @@ use std::{
     time::Duration,
 };
 
+use gpuwatch_inventory::{Instance, State};
 use jiff::Timestamp;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::{
-    Account, Accounting, Budgets, Clock, CollectError, Dataset, Limits, Options, Reason, Scope, Target, retry,
+    Account, Accounting, Budgets, Clock, CollectError, Collected, Dataset, Limits, Options, Reason, Scope, Target,
+    Telemetry, retry,
     store::{CallStatus, Store, TaskKey},
+    usage,
 };
 
 /// Names a cloud call for accounting, limits and people.
@@ -55,6 +59,9 @@ pub(crate) struct Shared {
     pub limits: Limits,
     pub budgets: Budgets,
     pub store: Store,
+    pub telemetry: watch::Receiver<Arc<Telemetry>>,
+    /// How long a reading is fresh.
+    pub usage_time_to_live: Duration,
 }
 
 /// One run's handle: whom it works for and until when. Cheap to clone.
@@ -194,6 +201,20 @@ impl Context {
         Err(CollectError::new(Reason::Throttled, message).retryable(false))
     }
 
+    /// The running instances of this scope whose accelerators no telemetry
+    /// measures now: those to ask the cloud's own monitoring about. All regions
+    /// of the account in a global scope. Sorted by id.
+    #[must_use]
+    pub fn unmeasured(&self) -> Vec<Arc<Instance>> {
+        let mut instances = self.shared.store.instances(&self.scope).unwrap_or_default();
+        let telemetry = self.shared.telemetry.borrow().clone();
+        let measured: HashSet<_> = usage::measured(&telemetry, self.now(), self.shared.usage_time_to_live).collect();
+        instances.retain(|instance| instance.state == State::Running && !measured.contains(&instance.key()));
+        instances.sort_by(|a, b| a.key().cmp(&b.key()));
+        instances.dedup_by(|b, a| a.key() == b.key());
+        instances
+    }
+
     /// Counts records that could not be used, by a fixed word.
     pub fn skip(&self, reason: &'static str, count: u64) {
         if count > 0 {
@@ -308,8 +329,22 @@ impl Context {
             limits: Limits::new(&options),
             budgets: Budgets::default(),
             store: Store::default(),
+            telemetry: watch::channel(Arc::new(Telemetry::none())).1,
+            usage_time_to_live: Duration::from_mins(15),
         };
         Self::new(Arc::new(shared), scope, Dataset::Inventory, deadline)
+    }
+
+    /// The same with these instances as the scope's inventory, for tests.
+    #[must_use]
+    pub fn with_inventory(self, instances: Vec<Instance>) -> Self {
+        let key = TaskKey::new(&self.scope, Dataset::Inventory);
+        self.shared.store.register(&key, Duration::MAX);
+        let now = self.monotonic();
+        self.shared
+            .store
+            .put(&key, "instances", Collected::Instances(instances), now);
+        self
     }
 
     /// Records skipped so far in this scope for a reason.

@@ -27,6 +27,7 @@ mod store;
 mod tags;
 mod task;
 mod text;
+mod usage;
 
 pub use accounting::Accounting;
 pub use budget::Budgets;
@@ -44,3 +45,4 @@ pub use snapshot::{CoverageEstimate, SkippedCount, Snapshot, TaskStatus};
 pub use store::CallStatus;
 pub use tags::{Ownership, TagRules, Tags, first_tag, tag_value};
 pub use text::{Interner, lock, one_line};
+pub use usage::{Telemetry, TelemetryStatus};

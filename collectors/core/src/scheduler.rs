@@ -11,8 +11,8 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Account, Accounting, Budgets, Clock, CollectError, Collector, Context, Covers, Dataset, Discovery,
-    DiscoveryFailure, Limits, Options, Reason, Scope, Snapshot, Target,
+    Account, Accounting, Budgets, Clock, CollectError, Collector, Context, Covers, Dataset, DatasetOptions, Discovery,
+    DiscoveryFailure, Limits, Options, Reason, Scope, Snapshot, Target, Telemetry,
     context::Shared,
     publish,
     store::{CallStatus, Store, TaskKey},
@@ -70,12 +70,29 @@ impl Scheduler {
             limits: Limits::new(&options),
             budgets: Budgets::new(options.budgets.clone()),
             store: Store::default(),
+            telemetry: watch::channel(Arc::new(Telemetry::none())).1,
+            usage_time_to_live: options
+                .datasets
+                .get(&Dataset::Usage)
+                .map_or(DatasetOptions::every(Duration::ZERO).time_to_live, |timing| {
+                    timing.time_to_live
+                }),
         };
         Self {
             collectors: collectors.into(),
             options: Arc::new(options),
             shared: Arc::new(shared),
         }
+    }
+
+    /// Merges these readings into the snapshots. Clouds are not asked about
+    /// what they measure.
+    #[must_use]
+    pub fn with_telemetry(mut self, telemetry: watch::Receiver<Arc<Telemetry>>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.telemetry = telemetry;
+        }
+        self
     }
 
     /// Goes on from an earlier polling by another configuration: its last good

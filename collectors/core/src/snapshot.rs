@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use gpuwatch_inventory::{Commitment, Instance, Provider, Text};
+use gpuwatch_inventory::{Commitment, Instance, InstanceUsage, Provider, Text};
 use jiff::Timestamp;
 
-use crate::{Dataset, Reason};
+use crate::{Dataset, Reason, TelemetryStatus};
 
 /// Everything known at one moment. Never changed after it is published.
 #[derive(Debug, Clone)]
@@ -20,6 +20,11 @@ pub struct Snapshot {
     pub commitments: Vec<Arc<Commitment>>,
     /// Account-level coverage estimates.
     pub coverage: Vec<CoverageEstimate>,
+    /// Fresh readings of live instances, sorted as the instances are; one card
+    /// is there once.
+    pub usage: Vec<Arc<InstanceUsage>>,
+    /// State of the telemetry servers, in the order of the configuration.
+    pub telemetry: Vec<TelemetryStatus>,
     /// One per poll task (and one per failing discovery), sorted.
     pub tasks: Vec<TaskStatus>,
     /// Records skipped since start, sorted.
@@ -36,6 +41,8 @@ impl Snapshot {
             instances: Vec::new(),
             commitments: Vec::new(),
             coverage: Vec::new(),
+            usage: Vec::new(),
+            telemetry: Vec::new(),
             tasks: Vec::new(),
             skipped: Vec::new(),
         }

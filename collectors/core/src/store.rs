@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use gpuwatch_inventory::{Commitment, Instance, Provider, Text};
+use gpuwatch_inventory::{Commitment, Instance, InstanceUsage, Provider, Text};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
@@ -45,6 +45,7 @@ pub(crate) struct Good {
 pub(crate) enum Stored {
     Instances(Arc<[Arc<Instance>]>),
     Commitments(Arc<[Arc<Commitment>]>),
+    Usage(Arc<[Arc<InstanceUsage>]>),
 }
 
 /// Outcome of one run of a task.
@@ -284,6 +285,27 @@ impl Store {
         keys.all(|key| inner.tasks.get(key).is_some_and(|task| task.up.is_some()))
     }
 
+    /// The instances of a scope as last listed, of all regions where the scope
+    /// is global; `None` before the first listing.
+    pub fn instances(&self, scope: &Scope) -> Option<Vec<Arc<Instance>>> {
+        let is_it = |key: &TaskKey| {
+            key.provider == scope.provider
+                && key.account == scope.account.id
+                && key.dataset == Dataset::Inventory
+                && (key.region == scope.region || *scope.region == *Scope::GLOBAL)
+        };
+        let inner = self.lock();
+        let listings = inner.tasks.iter().filter(|(key, _)| is_it(key));
+        let parts = listings.flat_map(|(_, task)| task.parts.values());
+        let mut found = None;
+        for part in parts {
+            if let Stored::Instances(instances) = &part.data {
+                found.get_or_insert_with(Vec::new).extend(instances.iter().cloned());
+            }
+        }
+        found
+    }
+
     /// What is live at monotonic time `now`.
     pub fn view(&self, now: Duration) -> View {
         let inner = self.lock();
@@ -346,6 +368,8 @@ impl Stored {
                 };
                 Self::Commitments(share(new, old, |commitment| &commitment.id))
             }
+            // Hardly a reading is like the one before it.
+            Collected::Usage(new) => Self::Usage(new.into_iter().map(Arc::new).collect()),
         }
     }
 }

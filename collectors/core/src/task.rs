@@ -32,6 +32,9 @@ pub(crate) struct Task {
 impl Task {
     pub async fn run_for_ever(&self) {
         let clock = &self.shared.clock;
+        if self.dataset == Dataset::Usage {
+            self.wait_for_inventory().await;
+        }
         loop {
             let permit = self.runs.acquire().await;
             let started = clock.monotonic();
@@ -39,6 +42,22 @@ impl Task {
             drop(permit);
             let spent = clock.monotonic().saturating_sub(started);
             clock.sleep(self.period().saturating_sub(spent)).await;
+        }
+    }
+
+    /// Without a listing and the first round of telemetry nobody knows what to
+    /// ask for; a cloud charges for asking about the rest. Waits for one
+    /// interval at most.
+    async fn wait_for_inventory(&self) {
+        const STEP: Duration = Duration::from_millis(200);
+        let clock = &self.shared.clock;
+        let until = clock.monotonic().saturating_add(self.timing.interval);
+        while clock.monotonic() < until {
+            let listed = self.shared.store.instances(&self.scope).is_some();
+            if listed && self.shared.telemetry.borrow().settled {
+                return;
+            }
+            clock.sleep(STEP).await;
         }
     }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use gpuwatch_collector_core::{CollectError, Collected, Collector, Context, Dataset, Discovery, Fleet, Reason, Scope};
-use gpuwatch_inventory::{Commitment, Instance};
+use gpuwatch_inventory::{Commitment, Instance, InstanceUsage};
 
 /// What each part of a dataset gave.
 pub type Parts = Vec<(&'static str, Result<Collected, CollectError>)>;
@@ -13,16 +13,39 @@ pub type Parts = Vec<(&'static str, Result<Collected, CollectError>)>;
 /// scheduler does it.
 pub async fn collect(collector: &dyn Collector, scope: &Scope, dataset: Dataset, limit: Duration) -> (Parts, Context) {
     let cx = Context::detached(scope.clone(), limit);
-    let runs = collector.parts(scope, dataset).into_iter().map(|part| {
-        let cx = &cx;
-        async move {
-            let run = collector.collect(scope, dataset, part, cx);
-            let cut = || Err(CollectError::new(Reason::Timeout, "cut off"));
-            (part, cx.timeout(limit, run).await.unwrap_or_else(cut))
-        }
+    (collect_in(collector, &cx, dataset).await, cx)
+}
+
+/// The same in a context that is there already.
+pub async fn collect_in(collector: &dyn Collector, cx: &Context, dataset: Dataset) -> Parts {
+    let scope = cx.scope();
+    let limit = cx.remaining();
+    let runs = collector.parts(scope, dataset).into_iter().map(|part| async move {
+        let run = collector.collect(scope, dataset, part, cx);
+        let cut = || Err(CollectError::new(Reason::Timeout, "cut off"));
+        (part, cx.timeout(limit, run).await.unwrap_or_else(cut))
     });
-    let results = join_all(runs).await;
-    (results, cx)
+    join_all(runs).await
+}
+
+/// What the cloud's own monitoring says about these instances, the inventory
+/// of the scope.
+pub async fn usage(
+    collector: &dyn Collector,
+    scope: &Scope,
+    inventory: Vec<Instance>,
+    limit: Duration,
+) -> (Result<Vec<InstanceUsage>, CollectError>, Context) {
+    let cx = Context::detached(scope.clone(), limit).with_inventory(inventory);
+    let mut usage = Vec::new();
+    for (_, result) in collect_in(collector, &cx, Dataset::Usage).await {
+        match result {
+            Ok(Collected::Usage(found)) => usage.extend(found),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => return (Err(error), cx),
+        }
+    }
+    (Ok(usage), cx)
 }
 
 /// Everything of every target of a discovery, merged and allocated. Fails when
@@ -37,6 +60,7 @@ pub async fn everything(collector: &dyn Collector, discovery: &Discovery, limit:
                 match result.unwrap_or_else(|error| panic!("{:?} {part}: {error}", target.scope)) {
                     Collected::Instances(found) => fleet.instances.extend(found.into_iter().map(Arc::new)),
                     Collected::Commitments(found) => fleet.commitments.extend(found),
+                    Collected::Usage(_) => {}
                 }
             }
             assert!(!cx.is_degraded(), "{:?} {dataset:?}", target.scope);
@@ -55,7 +79,7 @@ pub fn instances(parts: Parts) -> Result<Vec<Instance>, CollectError> {
     for (_, result) in parts {
         match result? {
             Collected::Instances(found) => instances.extend(found),
-            other @ Collected::Commitments(_) => panic!("{other:?}"),
+            other => panic!("{other:?}"),
         }
     }
     Ok(instances)
@@ -70,7 +94,7 @@ pub fn commitments(parts: Parts) -> Result<Vec<Commitment>, CollectError> {
     for (_, result) in parts {
         match result? {
             Collected::Commitments(found) => commitments.extend(found),
-            other @ Collected::Instances(_) => panic!("{other:?}"),
+            other => panic!("{other:?}"),
         }
     }
     Ok(commitments)

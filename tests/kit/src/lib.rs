@@ -15,7 +15,7 @@ mod faults;
 mod python;
 mod truth;
 
-pub use drive::{collect, commitments, everything, instances, inventory_targets, owned, reason};
+pub use drive::{collect, collect_in, commitments, everything, instances, inventory_targets, owned, reason, usage};
 pub use faults::{expected, for_each_kind};
 pub use python::python_with;
 pub use truth::{assert_account_names, assert_commitments, assert_instances, gpus};
