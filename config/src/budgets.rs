@@ -23,33 +23,43 @@ pub struct Budgets {
     /// Amazon Web Services: `cost_explorer_calls_per_day` (each costs 0.01 USD)
     /// and `cloudwatch_metrics_per_hour` (1,000 cost 0.01 USD).
     pub aws: ProviderBudgets,
-    /// Google Cloud.
+    /// Google Cloud: `monitoring_series_per_day` (time series read from Cloud
+    /// Monitoring; 1,000,000 cost 0.50 USD).
     pub gcp: ProviderBudgets,
-    /// Microsoft Azure.
+    /// Microsoft Azure: `monitor_calls_per_day` (metrics read for 50 machines
+    /// at once; 1,000 cost 0.01 USD).
     pub azure: ProviderBudgets,
-    /// Alibaba Cloud.
+    /// Alibaba Cloud: `cloud_monitor_calls_per_month`; an account has 1,000,000
+    /// free ones, after which calls fail.
     pub aliyun: ProviderBudgets,
-    /// Tencent Cloud.
+    /// Tencent Cloud: `monitor_calls_per_month`; an account has 1,000,000 free
+    /// ones, after which calls fail.
     pub tencent: ProviderBudgets,
 }
 
 /// Budgets that hold unless the file says otherwise.
-const AWS_DEFAULTS: [(&str, u64); 2] = [
-    ("cost_explorer_calls_per_day", 8),
-    ("cloudwatch_metrics_per_hour", 20_000),
+const DEFAULTS: [(Provider, &str, u64); 6] = [
+    (Provider::Aws, "cost_explorer_calls_per_day", 8),
+    (Provider::Aws, "cloudwatch_metrics_per_hour", 20_000),
+    (Provider::Gcp, "monitoring_series_per_day", 1_000_000),
+    (Provider::Azure, "monitor_calls_per_day", 20_000),
+    (Provider::Aliyun, "cloud_monitor_calls_per_month", 800_000),
+    (Provider::Tencent, "monitor_calls_per_month", 800_000),
 ];
 
 const SUFFIXES: [&str; 3] = ["_per_hour", "_per_day", "_per_month"];
 
 impl Default for Budgets {
     fn default() -> Self {
-        Self {
-            aws: AWS_DEFAULTS.map(|(name, units)| (name.to_owned(), units)).into(),
+        let mut budgets = Self {
+            aws: ProviderBudgets::new(),
             gcp: ProviderBudgets::new(),
             azure: ProviderBudgets::new(),
             aliyun: ProviderBudgets::new(),
             tencent: ProviderBudgets::new(),
-        }
+        };
+        budgets.fill();
+        budgets
     }
 }
 
@@ -63,6 +73,20 @@ impl Budgets {
             Provider::Azure => &self.azure,
             Provider::Aliyun => &self.aliyun,
             Provider::Tencent => &self.tencent,
+        }
+    }
+
+    /// Puts in the defaults of what is not given.
+    fn fill(&mut self) {
+        for (provider, name, units) in DEFAULTS {
+            let names = match provider {
+                Provider::Aws => &mut self.aws,
+                Provider::Gcp => &mut self.gcp,
+                Provider::Azure => &mut self.azure,
+                Provider::Aliyun => &mut self.aliyun,
+                Provider::Tencent => &mut self.tencent,
+            };
+            names.entry(name.to_owned()).or_insert(units);
         }
     }
 
@@ -83,9 +107,7 @@ impl Check for Budgets {
                 check_name(name, &spot.key(provider.as_str()).key(name), checks);
             }
         }
-        for (name, units) in AWS_DEFAULTS {
-            self.aws.entry(name.to_owned()).or_insert(units);
-        }
+        self.fill();
     }
 }
 
@@ -102,7 +124,7 @@ fn check_name(name: &str, spot: &Spot<'_>, checks: &Checks<'_>) {
         checks.problem(spot, "not the name of a budget", fix);
         return;
     }
-    let known = AWS_DEFAULTS.map(|(known, _)| known);
+    let known = DEFAULTS.map(|(_, known, _)| known);
     if let Some(meant) = nearest(name, known).filter(|meant| *meant != name) {
         checks.warn_of(
             spot,

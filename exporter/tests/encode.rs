@@ -35,7 +35,7 @@ fn page(snapshot: &Snapshot) -> String {
 // P54
 #[test]
 fn the_page_is_the_golden_page() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/page.prom");
+    let path = Path::new("tests/golden/page.prom");
     let page = page(&fleet::showcase());
     if std::env::var_os("GPUWATCH_BLESS").is_some() {
         std::fs::write(&path, &page).expect("written");

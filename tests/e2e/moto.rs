@@ -14,7 +14,7 @@ use crate::exposition::{Page, Sample};
 use crate::prometheus::Prometheus;
 use crate::support::{Running, gpuwatch, is_built_in, metrics_when, served_address, tool};
 
-const FLEET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/e2e/moto_fleet.py");
+const FLEET: &str = "../tests/e2e/moto_fleet.py";
 
 fn state(of: &str) -> &str {
     match of {

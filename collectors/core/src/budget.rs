@@ -14,6 +14,14 @@ use gpuwatch_inventory::Provider;
 pub struct Budgets {
     limits: BTreeMap<String, BTreeMap<String, u64>>,
     used: Mutex<BTreeMap<(Provider, &'static str), Window>>,
+    paces: Mutex<BTreeMap<(Provider, &'static str), Pace>>,
+}
+
+/// Units that regular work may use now: they come in evenly over the window.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    at: Duration,
+    units: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +38,7 @@ impl Budgets {
         Self {
             limits,
             used: Mutex::default(),
+            paces: Mutex::default(),
         }
     }
 
@@ -38,6 +47,8 @@ impl Budgets {
     pub(crate) fn adopt(&self, earlier: &Self) {
         let used = earlier.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = used;
+        let paces = earlier.paces.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        *self.paces.lock().unwrap_or_else(PoisonError::into_inner) = paces;
     }
 
     /// Takes units out of a budget at monotonic time `now`; false, and nothing
@@ -58,6 +69,38 @@ impl Budgets {
         window.units = total;
         true
     }
+
+    /// Whether regular work that needs so many units may go ahead now, so that
+    /// the budget lasts for its whole window: work that is too big for every
+    /// interval is done as often as fits. What one interval's share of the
+    /// budget does not use is not saved up for later.
+    pub(crate) fn paced(
+        &self,
+        provider: Provider,
+        name: &'static str,
+        units: u64,
+        interval: Duration,
+        now: Duration,
+    ) -> bool {
+        let Some(limit) = self.limits.get(provider.as_str()).and_then(|names| names.get(name)) else {
+            return true;
+        };
+        #[allow(clippy::cast_precision_loss, reason = "a budget beyond 2^52 units needs no pacing")]
+        let (limit, units) = (*limit as f64, units as f64);
+        let per_second = limit / length(name).as_secs_f64();
+        let share = per_second * interval.as_secs_f64();
+        let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
+        let pace = paces.entry((provider, name)).or_insert(Pace { at: now, units: share });
+        let earned = per_second * now.saturating_sub(pace.at).as_secs_f64();
+        // Work bigger than a share saves for itself, and for no more.
+        pace.units = (pace.units + earned).min(share.max(units));
+        pace.at = now;
+        if pace.units < units {
+            return false;
+        }
+        pace.units -= units;
+        true
+    }
 }
 
 /// Length of a budget's window, by the end of its name; a day otherwise.
@@ -73,6 +116,37 @@ fn length(name: &str) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Runs of two scopes, each needing 30 units every 5 minutes, on a budget.
+    fn units_of_a_day(limit: u64) -> u64 {
+        let limits = BTreeMap::from([("aws".to_owned(), BTreeMap::from([("calls_per_day".to_owned(), limit)]))]);
+        let budgets = Budgets::new(limits);
+        let interval = Duration::from_mins(5);
+        let mut used = 0;
+        for run in 0..288 {
+            for offset in [0, 100] {
+                let now = interval * run + Duration::from_secs(offset);
+                if budgets.paced(Provider::Aws, "calls_per_day", 30, interval, now) {
+                    assert!(
+                        budgets.take(Provider::Aws, "calls_per_day", 30, now),
+                        "within the hard limit"
+                    );
+                    used += 30;
+                }
+            }
+        }
+        used
+    }
+
+    #[test]
+    fn work_within_the_budget_is_never_held_back_and_more_is_spread() {
+        assert_eq!(units_of_a_day(1_000_000), 2 * 288 * 30);
+        assert_eq!(units_of_a_day(2 * 288 * 30), 2 * 288 * 30);
+        let spread = units_of_a_day(8640);
+        assert!((8400..=8640).contains(&spread), "{spread} of 8640");
+        let scarce = units_of_a_day(300);
+        assert!((270..=300).contains(&scarce), "{scarce} of 300");
+    }
 
     #[test]
     fn a_budget_refuses_what_is_not_left_and_fills_up_after_its_window() {

@@ -201,6 +201,19 @@ impl Context {
         Err(CollectError::new(Reason::Throttled, message).retryable(false))
     }
 
+    /// Whether this run may use so many units of a budget now, so that the
+    /// budget lasts for its whole window at even intervals. When not, the run
+    /// leaves the work for a later one; what it knows stays. Nothing is
+    /// counted: [`Context::spend`] does that per call.
+    #[must_use]
+    pub fn can_afford(&self, budget: &'static str, units: u64) -> bool {
+        let shared = &self.shared;
+        let now = shared.clock.monotonic();
+        shared
+            .budgets
+            .paced(self.scope.provider, budget, units, self.interval, now)
+    }
+
     /// The running instances of this scope whose accelerators no telemetry
     /// measures now: those to ask the cloud's own monitoring about. All regions
     /// of the account in a global scope. Sorted by id.

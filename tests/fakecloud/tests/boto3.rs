@@ -29,7 +29,7 @@ async fn listed_by_boto3(world: &World) -> Option<Value> {
     .await
     .unwrap();
     let output = tokio::process::Command::new(python)
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/boto3/list_fleet.py"))
+        .arg("tests/boto3/list_fleet.py")
         .args([&fake.url(), world.partition().home_region()])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")

@@ -193,10 +193,7 @@ async fn googles_library_gets_tokens_from_every_kind_of_credentials() {
     });
     let run = || async {
         let output = tokio::process::Command::new(&python)
-            .args([
-                concat!(env!("CARGO_MANIFEST_DIR"), "/tests/google_auth.py"),
-                &input.to_string(),
-            ])
+            .args(["tests/google_auth.py", &input.to_string()])
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("GCE_METADATA_HOST", url.trim_start_matches("http://"))

@@ -22,7 +22,7 @@ use support::{SDK, serve, small_world};
 /// What a script makes of the world; `None` without a Python to run it.
 async fn run(server: &Server, script: &str) -> Option<Value> {
     let output = tokio::process::Command::new(python_with(SDK)?)
-        .arg(format!("{}/{script}", env!("CARGO_MANIFEST_DIR")))
+        .arg(script)
         .arg(server.url())
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
