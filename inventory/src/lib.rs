@@ -6,6 +6,7 @@
 
 pub mod accelerator;
 pub mod billing;
+pub mod bucket;
 pub mod catalog;
 pub mod commitment;
 pub mod instance;
@@ -17,6 +18,7 @@ pub mod usage;
 
 pub use accelerator::{Accelerators, GpuCount, Vendor};
 pub use billing::{Billing, BillingMode, Certainty};
+pub use bucket::{Bucket, Hour, Measure, measures_of, measures_of_host};
 pub use commitment::{Commitment, CommitmentKind, CommitmentRate, CommitmentScope};
 pub use instance::{Instance, Kind, State, Tag};
 pub use money::{Currency, Money, MoneyError};

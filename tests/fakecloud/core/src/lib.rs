@@ -18,6 +18,7 @@ mod connection;
 mod faults;
 mod server;
 mod truth;
+pub mod workload;
 
 pub use calls::{CallRecord, Outcome};
 pub use cloud::{CallKey, Cloud, Exchange, Incoming, Reply};
