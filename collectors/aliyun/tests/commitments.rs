@@ -308,7 +308,7 @@ async fn without_permission_for_the_bill_labels_are_estimated_from_types() {
         for (_, result) in results {
             match result.expect("commitments are whole") {
                 Collected::Commitments(found) => fleet.commitments.extend(found),
-                Collected::Instances(_) => panic!("instances"),
+                other => panic!("{other:?}"),
             }
         }
     }

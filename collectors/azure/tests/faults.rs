@@ -115,6 +115,7 @@ async fn spoil(kind: FaultKind, operation: &'static str, region: &'static str, d
             .map(|result| match result.as_ref().unwrap() {
                 Collected::Instances(found) => found.len(),
                 Collected::Commitments(found) => found.len(),
+                Collected::Usage(found) => found.len(),
             })
             .sum();
         let whole = match (dataset, region) {

@@ -123,7 +123,7 @@ impl Rig {
         let (mut results, cx) = self.collect(&scope(account, region), Dataset::Inventory, limit).await;
         let instances = results.pop().expect("one part").map(|collected| match collected {
             Collected::Instances(instances) => instances,
-            other @ Collected::Commitments(_) => panic!("{other:?}"),
+            other => panic!("{other:?}"),
         });
         (instances, cx)
     }
@@ -137,7 +137,7 @@ impl Rig {
         for result in results {
             match result? {
                 Collected::Commitments(found) => commitments.extend(found),
-                other @ Collected::Instances(_) => panic!("{other:?}"),
+                other => panic!("{other:?}"),
             }
         }
         Ok(commitments)

@@ -119,14 +119,14 @@ impl Rig {
 pub fn instances(collected: Collected) -> Vec<Instance> {
     match collected {
         Collected::Instances(instances) => instances,
-        other @ Collected::Commitments(_) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
 pub fn commitments(collected: Collected) -> Vec<Commitment> {
     match collected {
         Collected::Commitments(commitments) => commitments,
-        other @ Collected::Instances(_) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
