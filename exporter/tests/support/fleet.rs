@@ -186,6 +186,7 @@ pub fn showcase() -> Snapshot {
             reason: "no_id",
             count: 2,
         }],
+        ..Snapshot::empty(at(NOON))
     }
 }
 

@@ -1,0 +1,1 @@
+//! GPU counters read from Prometheus-compatible servers.

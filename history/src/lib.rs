@@ -1,0 +1,1 @@
+//! Hourly and daily roll-ups of usage, kept in an embedded database.

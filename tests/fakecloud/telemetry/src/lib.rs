@@ -1,0 +1,2 @@
+//! Simulated GPU exporters and a server that answers Prometheus queries about
+//! them.
