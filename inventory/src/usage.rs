@@ -115,6 +115,8 @@ pub struct GpuError {
     /// How many since gpuwatch sees this card; a lower bound where the source
     /// shows only the last code.
     pub count: u64,
+    /// How many of them within the last hour.
+    pub recent: u64,
     /// When the last of them was seen, by the source's clock.
     pub last: Timestamp,
 }

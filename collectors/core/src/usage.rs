@@ -54,6 +54,8 @@ pub struct TelemetryStatus {
     /// What people need to find those cards: host or scrape address, at most
     /// [`TelemetryStatus::EXAMPLES`].
     pub unjoined_examples: Vec<String>,
+    /// Readings that were out of range since start, and so are none.
+    pub bad_values: u64,
     /// Exporters found on the server (`dcgm`, `nvidia_smi`, ...).
     pub families: Vec<&'static str>,
 }
