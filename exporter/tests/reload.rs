@@ -56,6 +56,7 @@ impl File {
                     .into_iter()
                     .map(|section| section as Arc<dyn Collector>)
                     .collect(),
+                telemetry: Vec::new(),
                 options: Options {
                     datasets: [(Dataset::Inventory, DatasetOptions::every(Duration::from_mins(1)))].into(),
                     ..Options::default()

@@ -1,11 +1,7 @@
 //! Each cloud's official Python SDK lists the simulated fleet; the page of
 //! the real binary, which polled the same fleet, agrees instance by instance.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeMap, path::PathBuf, process::Command};
 
 use gpuwatch_fakecloud::{FakeCloud, Options, aliyun, azure, gcp, tencent};
 use gpuwatch_fakecloud_core::InstanceTruth;

@@ -85,7 +85,7 @@ impl Board {
             let poll = Poll {
                 board: Arc::clone(self),
                 index,
-                reader,
+                reader: reader.with_clock(clock.clone()),
                 clock: clock.clone(),
                 snapshots: snapshots.clone(),
                 folded: folded.cloned(),

@@ -139,13 +139,20 @@ impl Reader {
     ///
     /// # Errors
     /// When the client cannot be set up.
-    pub fn new(options: TelemetryOptions, clock: Clock) -> Result<Self, CollectError> {
+    pub fn new(options: TelemetryOptions) -> Result<Self, CollectError> {
         Ok(Self {
             client: Client::new(&options)?,
             options,
-            clock,
+            clock: Clock::System,
             memory: Memory::default(),
         })
+    }
+
+    /// Reads the time from this clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// How the server is asked.

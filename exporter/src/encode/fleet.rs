@@ -8,6 +8,7 @@ use gpuwatch_inventory::{Commitment, Instance};
 use super::{
     table,
     text::{Family, Page, Value, push_labels},
+    usage,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -18,7 +19,8 @@ const BYTES_PER_INSTANCE: usize = 1000;
 /// About how long the page of a snapshot is, in bytes.
 #[must_use]
 pub fn estimate(snapshot: &Snapshot) -> usize {
-    (snapshot.instances.len() + snapshot.tasks.len())
+    let cards: usize = snapshot.usage.iter().map(|usage| usage.gpus.len()).sum();
+    (snapshot.instances.len() + snapshot.tasks.len() + cards)
         .saturating_mul(BYTES_PER_INSTANCE)
         .saturating_add(16 * 1024)
 }
@@ -28,6 +30,7 @@ pub fn estimate(snapshot: &Snapshot) -> usize {
 pub fn encode(snapshot: &Snapshot, out: &mut Vec<u8>) {
     let mut page = Page::new(out);
     instances(&mut page, &snapshot.instances);
+    usage::encode(&mut page, snapshot);
     commitments(&mut page, &snapshot.commitments);
     page.family(&table::SAVINGS_PLAN_COVERAGE, |family| {
         for estimate in &snapshot.coverage {

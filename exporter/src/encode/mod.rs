@@ -10,3 +10,4 @@ pub mod docs;
 pub mod fleet;
 pub mod table;
 pub mod text;
+mod usage;

@@ -143,6 +143,168 @@ pub const INSTANCE_AUTO_RENEW: Metric = gauge(
      or when unknown.",
 );
 
+/// Accelerators that something measures.
+pub const INSTANCE_MONITORED_GPUS: Metric = gauge(
+    "gpuwatch_instance_monitored_gpus",
+    IDENTITY,
+    "Accelerators of the running instance whose utilisation is being measured; 0 when nothing measures them, which does \
+     not mean that they are idle.",
+);
+
+/// Processors in use.
+pub const INSTANCE_CPU: Metric = gauge(
+    "gpuwatch_instance_cpu_utilization_ratio",
+    IDENTITY,
+    "Share of the machine's processors in use, 0 to 1. A weak signal: says nothing about the accelerators by itself.",
+);
+
+/// Main memory in use.
+pub const INSTANCE_MEMORY: Metric = gauge(
+    "gpuwatch_instance_memory_used_ratio",
+    IDENTITY,
+    "Share of the machine's main memory in use, 0 to 1. A weak signal.",
+);
+
+/// Network traffic.
+pub const INSTANCE_NETWORK: Metric = gauge(
+    "gpuwatch_instance_network_bytes_per_second",
+    IDENTITY,
+    "Network traffic of the machine, both ways, in bytes per second. A weak signal.",
+);
+
+/// The labels of every series of a card.
+const GPU: &[&str] = &["provider", "account", "region", "instance_id", "gpu"];
+
+/// The labels of a card's errors.
+const GPU_ERROR: &[&str] = &["provider", "account", "region", "instance_id", "gpu", "xid"];
+
+/// Utilisation.
+pub const GPU_UTILIZATION: Metric = gauge(
+    "gpuwatch_gpu_utilization_ratio",
+    &["provider", "account", "region", "instance_id", "gpu", "signal"],
+    "Utilisation of the accelerator, 0 to 1, by what is measured: sm_active, gr_engine_active, vendor, gpu_util, \
+     provider. Signals do not compare with one another. Absent when nothing measures it.",
+);
+
+/// Memory in use.
+pub const GPU_MEMORY_USED: Metric = gauge(
+    "gpuwatch_gpu_memory_used_ratio",
+    GPU,
+    "Share of the accelerator's memory in use, 0 to 1.",
+);
+
+/// Matrix units.
+pub const GPU_TENSOR_ACTIVE: Metric = gauge(
+    "gpuwatch_gpu_tensor_active_ratio",
+    GPU,
+    "Share of time the accelerator's matrix units were busy, 0 to 1.",
+);
+
+/// Memory interface.
+pub const GPU_DRAM_ACTIVE: Metric = gauge(
+    "gpuwatch_gpu_dram_active_ratio",
+    GPU,
+    "Share of time the accelerator's memory interface was busy, 0 to 1.",
+);
+
+/// Video engines.
+pub const GPU_VIDEO_ACTIVE: Metric = gauge(
+    "gpuwatch_gpu_video_active_ratio",
+    GPU,
+    "Share of time the busier of the accelerator's video encoder and decoder was busy, 0 to 1.",
+);
+
+/// Power.
+pub const GPU_POWER: Metric = gauge("gpuwatch_gpu_power_watts", GPU, "Power that the accelerator draws.");
+
+/// Age of the data.
+pub const GPU_TELEMETRY_TIMESTAMP: Metric = gauge(
+    "gpuwatch_gpu_telemetry_timestamp_seconds",
+    GPU,
+    "When the newest of the accelerator's readings was taken, by its source's clock.",
+);
+
+/// Errors since start.
+pub const GPU_ERRORS: Metric = counter(
+    "gpuwatch_gpu_errors_total",
+    GPU_ERROR,
+    "Errors (NVIDIA Xid) that the accelerator reported since gpuwatch sees it; a lower bound where its exporter shows \
+     only the last code.",
+);
+
+/// Errors of the last hour.
+pub const GPU_RECENT_ERRORS: Metric = gauge(
+    "gpuwatch_gpu_recent_errors",
+    GPU_ERROR,
+    "Errors (NVIDIA Xid) that the accelerator reported within the last hour. Absent when there were none.",
+);
+
+/// Time of the last error.
+pub const GPU_LAST_ERROR: Metric = gauge(
+    "gpuwatch_gpu_last_error_timestamp_seconds",
+    GPU_ERROR,
+    "When the accelerator last reported the error.",
+);
+
+/// Outcome of the last round of a telemetry server.
+pub const TELEMETRY_UP: Metric = gauge(
+    "gpuwatch_telemetry_up",
+    &["telemetry"],
+    "Whether the last reading of the telemetry server had no error. Absent before the first.",
+);
+
+/// Last complete round.
+pub const TELEMETRY_LAST_SUCCESS: Metric = gauge(
+    "gpuwatch_telemetry_last_success_timestamp_seconds",
+    &["telemetry"],
+    "When the telemetry server was last read completely. Absent before the first time.",
+);
+
+/// Duration of the last round.
+pub const TELEMETRY_DURATION: Metric = gauge(
+    "gpuwatch_telemetry_duration_seconds",
+    &["telemetry"],
+    "How long the last reading of the telemetry server took.",
+);
+
+/// Failures by reason.
+pub const TELEMETRY_ERRORS: Metric = counter(
+    "gpuwatch_telemetry_errors_total",
+    &["telemetry", "reason"],
+    "Failed queries of the telemetry server, by reason: throttled, credentials, permission, timeout, network, decode, \
+     other.",
+);
+
+/// Joined cards.
+pub const TELEMETRY_JOINED: Metric = gauge(
+    "gpuwatch_telemetry_joined_gpus",
+    &["telemetry", "method"],
+    "Accelerators in the telemetry that were joined to an instance, by method: provider_id, instance_id, node_address, \
+     address, hostname.",
+);
+
+/// Cards that were not joined.
+pub const TELEMETRY_UNMATCHED: Metric = gauge(
+    "gpuwatch_telemetry_unmatched_gpus",
+    &["telemetry", "reason"],
+    "Accelerators in the telemetry that belong to no instance with certainty, by reason: no_instance, ambiguous, \
+     too_many_cards.",
+);
+
+/// Exporters found.
+pub const TELEMETRY_EXPORTER: Metric = gauge(
+    "gpuwatch_telemetry_exporter_info",
+    &["telemetry", "exporter"],
+    "An exporter whose metrics the telemetry server has; always 1.",
+);
+
+/// Values that cannot be.
+pub const TELEMETRY_BAD_VALUES: Metric = counter(
+    "gpuwatch_telemetry_bad_values_total",
+    &["telemetry"],
+    "Readings that were out of their range and were left out.",
+);
+
 /// Facts of a commitment, always 1.
 pub const COMMITMENT_INFO: Metric = gauge(
     "gpuwatch_commitment_info",
@@ -237,6 +399,28 @@ pub const FLEET: &[&Metric] = &[
     &INSTANCE_LAUNCH,
     &INSTANCE_EXPIRY,
     &INSTANCE_AUTO_RENEW,
+    &INSTANCE_MONITORED_GPUS,
+    &INSTANCE_CPU,
+    &INSTANCE_MEMORY,
+    &INSTANCE_NETWORK,
+    &GPU_UTILIZATION,
+    &GPU_MEMORY_USED,
+    &GPU_TENSOR_ACTIVE,
+    &GPU_DRAM_ACTIVE,
+    &GPU_VIDEO_ACTIVE,
+    &GPU_POWER,
+    &GPU_TELEMETRY_TIMESTAMP,
+    &GPU_ERRORS,
+    &GPU_RECENT_ERRORS,
+    &GPU_LAST_ERROR,
+    &TELEMETRY_UP,
+    &TELEMETRY_LAST_SUCCESS,
+    &TELEMETRY_DURATION,
+    &TELEMETRY_ERRORS,
+    &TELEMETRY_JOINED,
+    &TELEMETRY_UNMATCHED,
+    &TELEMETRY_EXPORTER,
+    &TELEMETRY_BAD_VALUES,
     &COMMITMENT_INFO,
     &COMMITMENT_GPUS,
     &COMMITMENT_USED_GPUS,

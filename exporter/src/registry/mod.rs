@@ -9,8 +9,8 @@ mod aws;
 mod azure;
 #[cfg(feature = "gcp")]
 mod gcp;
-#[cfg(any(feature = "azure", feature = "aliyun", feature = "tencent"))]
 mod secret;
+mod telemetry;
 #[cfg(feature = "tencent")]
 mod tencent;
 
@@ -93,6 +93,7 @@ pub fn plan(config: &Config, keys: Option<FixedKeys>) -> Result<Plan, Refused> {
             )),
         }
     }
+    let readers = telemetry::readers(config, &mut problems);
     if config.web_config_file.is_some() {
         problems.push(
             "web_config_file: TLS and basic authentication are not available in this version of gpuwatch; remove the \
@@ -106,6 +107,7 @@ pub fn plan(config: &Config, keys: Option<FixedKeys>) -> Result<Plan, Refused> {
     Ok(Plan {
         listen: config.listen.as_str().to_owned(),
         collectors,
+        telemetry: readers,
         options: options(config),
     })
 }
@@ -115,7 +117,6 @@ pub fn plan(config: &Config, keys: Option<FixedKeys>) -> Result<Plan, Refused> {
 pub fn without_effect(config: &Config) -> Vec<&'static str> {
     let default = Config::default();
     let sections = [
-        ("telemetry", config.telemetry != default.telemetry),
         ("currency", config.currency != default.currency),
         ("prices", config.prices != default.prices),
         ("history", config.history != default.history),

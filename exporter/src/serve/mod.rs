@@ -1,15 +1,18 @@
 //! The running program: polling, publishing and serving, wired together, and
 //! the supervisor that reloads the configuration and stops everything.
 
+mod collecting;
 mod supervisor;
 
 use std::{net::SocketAddr, sync::Arc};
 
 use futures::future::BoxFuture;
-use gpuwatch_collector_core::{Accounting, Clock, Collector, Options, Scheduler};
+use gpuwatch_collector_core::{Accounting, Clock, Collector, Options};
+use gpuwatch_collector_telemetry::Reader;
 use tokio::sync::{mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use collecting::Collecting;
 pub use supervisor::{Refused, Reloader};
 
 use crate::{
@@ -27,6 +30,8 @@ pub struct Plan {
     pub listen: String,
     /// One per configured section.
     pub collectors: Vec<Arc<dyn Collector>>,
+    /// One per telemetry server.
+    pub telemetry: Vec<Reader>,
     /// Timing and limits.
     pub options: Options,
 }
@@ -78,10 +83,17 @@ pub async fn start(load: Load, listen: Option<&str>, clock: Clock) -> Result<Run
     let stop = CancellationToken::new();
     let tasks = TaskTracker::new();
     let sections = plan.collectors.len();
-    let polling = Scheduler::new(plan.collectors, plan.options, clock.clone(), accounting.clone()).start();
+    let collecting = Collecting::start(
+        plan.collectors,
+        plan.telemetry,
+        plan.options,
+        &clock,
+        accounting.clone(),
+        None,
+    );
     metrics.configuration_loaded(clock.now());
     let (sources, publisher_sources) = watch::channel(Source {
-        snapshots: polling.snapshots(),
+        snapshots: collecting.polling().snapshots(),
         sections,
     });
     let publisher = Publisher::new(metrics.clone(), publisher_sources)?;
@@ -99,7 +111,7 @@ pub async fn start(load: Load, listen: Option<&str>, clock: Clock) -> Result<Run
         metrics: metrics.clone(),
         sources,
     };
-    tasks.spawn(supervisor.run(polling, waiting, stop.clone()));
+    tasks.spawn(supervisor.run(collecting, waiting, stop.clone()));
 
     let app = http::App {
         published: newest,

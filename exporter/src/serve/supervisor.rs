@@ -2,11 +2,11 @@
 
 use std::{fmt, time::Duration};
 
-use gpuwatch_collector_core::{Accounting, Clock, Polling, Scheduler};
+use gpuwatch_collector_core::{Accounting, Clock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Load, Plan};
+use super::{Collecting, Load, Plan};
 use crate::{metrics::OwnMetrics, publisher::Source};
 
 /// How long the fleet polled by the old configuration is shown at most while
@@ -88,7 +88,7 @@ impl Supervisor {
     /// Answers reload requests until stopped, then stops polling.
     pub(super) async fn run(
         self,
-        mut polling: Polling,
+        mut collecting: Collecting,
         mut requests: mpsc::Receiver<oneshot::Sender<Result<(), Refused>>>,
         stop: CancellationToken,
     ) {
@@ -104,8 +104,8 @@ impl Supervisor {
                     let outcome = (self.load)().await;
                     let outcome = outcome.map(|plan| {
                         let sections = plan.collectors.len();
-                        let new = self.start(plan, &polling);
-                        let old = std::mem::replace(&mut polling, new);
+                        let new = self.start(plan, &collecting);
+                        let old = std::mem::replace(&mut collecting, new);
                         stopping.spawn(old.stop());
                         handover = Some(sections);
                         handover_ends = tokio::time::Instant::now() + HANDOVER_LIMIT;
@@ -114,14 +114,14 @@ impl Supervisor {
                     // Whoever asked may have gone away; the reload stands.
                     let _ = reply.send(outcome);
                 }
-                _ = tokio::time::timeout_at(handover_ends, polling.first_round()), if handover.is_some() => {
+                _ = tokio::time::timeout_at(handover_ends, collecting.polling().first_round()), if handover.is_some() => {
                     if let Some(sections) = handover.take() {
-                        self.sources.send_replace(Source { snapshots: polling.snapshots(), sections });
+                        self.sources.send_replace(Source { snapshots: collecting.polling().snapshots(), sections });
                     }
                 }
             }
         }
-        polling.stop().await;
+        collecting.stop().await;
         stopping.close();
         stopping.wait().await;
     }
@@ -129,18 +129,18 @@ impl Supervisor {
     /// Polls by a new configuration, with the last good answers of the old
     /// polling. Until its first round is complete, the page keeps showing the
     /// last fleet of the old one: accounts have to be discovered first.
-    fn start(&self, plan: Plan, earlier: &Polling) -> Polling {
+    fn start(&self, plan: Plan, earlier: &Collecting) -> Collecting {
         if !self.listen_fixed && plan.listen != self.listen {
             tracing::warn!(configured = %plan.listen, "a new listen address takes effect only after a restart");
         }
-        Scheduler::new(
+        Collecting::start(
             plan.collectors,
+            plan.telemetry,
             plan.options,
-            self.clock.clone(),
+            &self.clock,
             self.accounting.clone(),
+            Some(earlier),
         )
-        .resume(earlier)
-        .start()
     }
 
     fn record(&self, outcome: &Result<(), Refused>) {

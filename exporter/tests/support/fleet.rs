@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use gpuwatch_collector_core::{CoverageEstimate, Dataset, Reason, SkippedCount, Snapshot, TaskStatus};
+use gpuwatch_collector_core::{CoverageEstimate, Dataset, Reason, SkippedCount, Snapshot, TaskStatus, TelemetryStatus};
 use gpuwatch_inventory::{
-    Accelerators, Billing, BillingMode, Commitment, CommitmentKind, CommitmentScope, GpuCount, Instance, Kind,
-    Provider, State, Text, Vendor,
+    Accelerators, Activity, Billing, BillingMode, Commitment, CommitmentKind, CommitmentScope, GpuCount, GpuError,
+    GpuUsage, HostUsage, Instance, InstanceUsage, Kind, Provider, Signal, State, Text, Vendor,
 };
 use jiff::Timestamp;
 
@@ -186,7 +186,8 @@ pub fn showcase() -> Snapshot {
             reason: "no_id",
             count: 2,
         }],
-        ..Snapshot::empty(at(NOON))
+        usage: vec![Arc::new(usage())],
+        telemetry: vec![telemetry()],
     }
 }
 
@@ -233,4 +234,63 @@ pub fn of_generation(generation: u64, instances: usize) -> Snapshot {
         .map(|(provider, account, region)| task(*provider, account, region, Dataset::Inventory))
         .collect();
     snapshot
+}
+
+/// Two cards and their machine, in full and with hardly anything.
+fn usage() -> InstanceUsage {
+    let mut activity = Activity::of(Signal::SmActive, 0.25);
+    activity.set(Signal::GpuUtil, 1.0);
+    let full = GpuUsage {
+        activity,
+        memory_used: Some(0.5),
+        tensor_active: Some(0.125),
+        dram_active: Some(0.375),
+        video_active: Some(0.0),
+        power_watts: Some(312.5),
+        errors: vec![
+            GpuError {
+                code: 31,
+                count: 7,
+                recent: 0,
+                last: at(NOON - 7200),
+            },
+            GpuError {
+                code: 79,
+                count: 2,
+                recent: 1,
+                last: at(NOON - 60),
+            },
+        ],
+        ..GpuUsage::new("0".into(), at(NOON - 30))
+    };
+    InstanceUsage {
+        provider: Provider::Aws,
+        account: "111122223333".into(),
+        region: "us-east-1".into(),
+        id: "i-0aa".into(),
+        gpus: vec![full, GpuUsage::new("1".into(), at(NOON - 60))],
+        host: HostUsage {
+            at: Some(at(NOON - 30)),
+            cpu: Some(0.75),
+            memory_used: Some(0.25),
+            network_bytes_per_second: Some(1e6),
+        },
+        lag: Duration::ZERO,
+    }
+}
+
+fn telemetry() -> TelemetryStatus {
+    TelemetryStatus {
+        name: "main".into(),
+        up: Some(false),
+        last_success: Some(at(NOON - 300)),
+        last_duration: Some(Duration::from_millis(1500)),
+        errors: BTreeMap::from([(Reason::Timeout, 2)]),
+        last_error: Some("a round took longer than 60 s".to_owned()),
+        joined: BTreeMap::from([("provider_id", 2)]),
+        unjoined: BTreeMap::from([("ambiguous", 1), ("no_instance", 3)]),
+        unjoined_examples: Vec::new(),
+        bad_values: 4,
+        families: vec!["dcgm"],
+    }
 }

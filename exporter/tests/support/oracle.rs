@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use gpuwatch::encode::table::FLEET;
 use gpuwatch_collector_core::{Dataset, Reason, Snapshot, TaskStatus};
-use gpuwatch_inventory::{Commitment, Instance};
+use gpuwatch_inventory::{Commitment, GpuUsage, Instance, InstanceUsage, State};
 use jiff::Timestamp;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
@@ -15,6 +15,8 @@ type Labels = Vec<(&'static str, String)>;
 pub fn families(snapshot: &Snapshot) -> Vec<MetricFamily> {
     let mut families = Vec::new();
     instances(&mut families, snapshot);
+    usage(&mut families, snapshot);
+    telemetry(&mut families, snapshot);
     commitments(&mut families, snapshot);
     tasks(&mut families, snapshot);
     let coverage = snapshot.coverage.iter().map(|estimate| {
@@ -80,6 +82,140 @@ fn instances(families: &mut Vec<MetricFamily>, snapshot: &Snapshot) {
         (labels, count)
     });
     add(families, "gpuwatch_unknown_accelerators", unknown);
+}
+
+fn usage(families: &mut Vec<MetricFamily>, snapshot: &Snapshot) {
+    let monitored = snapshot
+        .instances
+        .iter()
+        .filter(|i| i.state == State::Running)
+        .map(|i| {
+            let of_instance = snapshot.usage.iter().find(|usage| usage.key() == i.key());
+            let cards = of_instance.map_or(0, |usage| {
+                usage.gpus.iter().filter(|gpu| !gpu.activity.is_empty()).count()
+            });
+            (identity(i), cards as f64)
+        });
+    add(families, "gpuwatch_instance_monitored_gpus", monitored);
+    let hosts = || snapshot.usage.iter().map(|usage| (machine(usage), usage.host));
+    let cpu = hosts().filter_map(|(labels, host)| Some((labels, host.cpu?)));
+    add(families, "gpuwatch_instance_cpu_utilization_ratio", cpu);
+    let memory = hosts().filter_map(|(labels, host)| Some((labels, host.memory_used?)));
+    add(families, "gpuwatch_instance_memory_used_ratio", memory);
+    let network = hosts().filter_map(|(labels, host)| Some((labels, host.network_bytes_per_second?)));
+    add(families, "gpuwatch_instance_network_bytes_per_second", network);
+
+    let cards = || {
+        snapshot
+            .usage
+            .iter()
+            .flat_map(|usage| usage.gpus.iter().map(move |gpu| (card(usage, gpu), gpu)))
+    };
+    let signals = cards().flat_map(|(labels, gpu)| {
+        gpu.activity.iter().map(move |(signal, ratio)| {
+            let mut labels = labels.clone();
+            labels.push(("signal", signal.to_string()));
+            (labels, ratio)
+        })
+    });
+    add(families, "gpuwatch_gpu_utilization_ratio", signals);
+    let memory = cards().filter_map(|(labels, gpu)| Some((labels, gpu.memory_used?)));
+    add(families, "gpuwatch_gpu_memory_used_ratio", memory);
+    let tensor = cards().filter_map(|(labels, gpu)| Some((labels, gpu.tensor_active?)));
+    add(families, "gpuwatch_gpu_tensor_active_ratio", tensor);
+    let dram = cards().filter_map(|(labels, gpu)| Some((labels, gpu.dram_active?)));
+    add(families, "gpuwatch_gpu_dram_active_ratio", dram);
+    let video = cards().filter_map(|(labels, gpu)| Some((labels, gpu.video_active?)));
+    add(families, "gpuwatch_gpu_video_active_ratio", video);
+    let power = cards().filter_map(|(labels, gpu)| Some((labels, gpu.power_watts?)));
+    add(families, "gpuwatch_gpu_power_watts", power);
+    let times = cards().map(|(labels, gpu)| (labels, seconds(gpu.at)));
+    add(families, "gpuwatch_gpu_telemetry_timestamp_seconds", times);
+    let errors = || {
+        cards().flat_map(|(labels, gpu)| {
+            gpu.errors.iter().map(move |error| {
+                let mut labels = labels.clone();
+                labels.push(("xid", error.code.to_string()));
+                (labels, *error)
+            })
+        })
+    };
+    let counts = errors().map(|(labels, error)| (labels, error.count as f64));
+    add(families, "gpuwatch_gpu_errors_total", counts);
+    let recent = errors()
+        .filter(|(_, error)| error.recent != 0)
+        .map(|(labels, error)| (labels, error.recent as f64));
+    add(families, "gpuwatch_gpu_recent_errors", recent);
+    let last = errors().map(|(labels, error)| (labels, seconds(error.last)));
+    add(families, "gpuwatch_gpu_last_error_timestamp_seconds", last);
+}
+
+fn machine(usage: &InstanceUsage) -> Labels {
+    vec![
+        ("provider", usage.provider.to_string()),
+        ("account", usage.account.to_string()),
+        ("region", usage.region.to_string()),
+        ("instance_id", usage.id.to_string()),
+    ]
+}
+
+fn card(usage: &InstanceUsage, gpu: &GpuUsage) -> Labels {
+    let mut labels = machine(usage);
+    labels.push(("gpu", gpu.gpu.to_string()));
+    labels
+}
+
+fn telemetry(families: &mut Vec<MetricFamily>, snapshot: &Snapshot) {
+    let servers = || {
+        snapshot
+            .telemetry
+            .iter()
+            .map(|server| (vec![("telemetry", server.name.to_string())], server))
+    };
+    let up = servers().filter_map(|(labels, server)| Some((labels, f64::from(server.up?))));
+    add(families, "gpuwatch_telemetry_up", up);
+    let success = servers().filter_map(|(labels, server)| Some((labels, seconds(server.last_success?))));
+    add(families, "gpuwatch_telemetry_last_success_timestamp_seconds", success);
+    let duration = servers().filter_map(|(labels, server)| Some((labels, server.last_duration?.as_secs_f64())));
+    add(families, "gpuwatch_telemetry_duration_seconds", duration);
+    let mut by_word = |name: &'static str, label: &'static str, words: Vec<Vec<(String, u64)>>| {
+        let series = servers().zip(words).flat_map(|((labels, _), words)| {
+            words.into_iter().map(move |(word, count)| {
+                let mut labels = labels.clone();
+                labels.push((label, word));
+                (labels, count as f64)
+            })
+        });
+        add(families, name, series);
+    };
+    let all = || snapshot.telemetry.iter();
+    let errors = all().map(|s| {
+        s.errors
+            .iter()
+            .map(|(reason, count)| (reason.to_string(), *count))
+            .collect()
+    });
+    by_word("gpuwatch_telemetry_errors_total", "reason", errors.collect());
+    let joined = all().map(|s| {
+        s.joined
+            .iter()
+            .map(|(method, count)| ((*method).to_owned(), *count))
+            .collect()
+    });
+    by_word("gpuwatch_telemetry_joined_gpus", "method", joined.collect());
+    let unjoined = all().map(|s| {
+        s.unjoined
+            .iter()
+            .map(|(reason, count)| ((*reason).to_owned(), *count))
+            .collect()
+    });
+    by_word("gpuwatch_telemetry_unmatched_gpus", "reason", unjoined.collect());
+    let families_found = all().map(|s| s.families.iter().map(|family| ((*family).to_owned(), 1)).collect());
+    by_word("gpuwatch_telemetry_exporter_info", "exporter", families_found.collect());
+    let bad = servers()
+        .filter(|(_, server)| server.up.is_some())
+        .map(|(l, server)| (l, server.bad_values as f64));
+    add(families, "gpuwatch_telemetry_bad_values_total", bad);
 }
 
 fn identity(instance: &Instance) -> Labels {
