@@ -38,9 +38,9 @@ fn the_page_is_the_golden_page() {
     let path = Path::new("tests/golden/page.prom");
     let page = page(&fleet::showcase());
     if std::env::var_os("GPUWATCH_BLESS").is_some() {
-        std::fs::write(&path, &page).expect("written");
+        std::fs::write(path, &page).expect("written");
     }
-    let golden = std::fs::read_to_string(&path).expect("golden page");
+    let golden = std::fs::read_to_string(path).expect("golden page");
     assert!(
         page == golden,
         "names and labels are a public contract; the page is now:\n{page}"
