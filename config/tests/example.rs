@@ -157,9 +157,9 @@ fn every_key_of_the_schema_is_in_it() {
 fn the_committed_schema_is_current() {
     let path = Path::new("gpuwatch.schema.json");
     if std::env::var_os("GPUWATCH_BLESS").is_some() {
-        fs::write(&path, schema_json()).unwrap();
+        fs::write(path, schema_json()).unwrap();
     }
-    let committed = fs::read_to_string(&path).unwrap_or_default();
+    let committed = fs::read_to_string(path).unwrap_or_default();
     // As values: the order of the keys depends on features of the JSON crate.
     let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
     assert!(

@@ -37,6 +37,36 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+#[tokio::test]
+async fn service_discovery_lists_running_instances_with_their_identity() {
+    let mut snapshot = fleet::showcase();
+    for (index, instance) in snapshot.instances.iter_mut().enumerate() {
+        Arc::make_mut(instance).private_address = format!("10.0.0.{index}").into();
+    }
+    snapshot.tasks[0].last_success = Some(snapshot.at);
+    let server = Server::start(snapshot, 1).await;
+    let all: serde_json::Value = server.get("/sd").await.json().await.expect("JSON");
+    let running = all.as_array().expect("a list");
+    assert_eq!(running.len(), 2, "stopped and unknown ones are no targets: {all}");
+    assert_eq!(running[0]["targets"], serde_json::json!(["10.0.0.0:9400"]));
+    let labels = &running[0]["labels"];
+    let identity = ["provider", "account", "region", "instance_id"].map(|name| labels[name].as_str().expect("text"));
+    assert_eq!(identity, ["aws", "111122223333", "us-east-1", "i-0aa"]);
+
+    let some: serde_json::Value = server
+        .get("/sd?port=9835&billing_mode=spot")
+        .await
+        .json()
+        .await
+        .expect("JSON");
+    assert_eq!(some[0]["targets"], serde_json::json!(["10.0.0.1:9835"]));
+    assert_eq!(some.as_array().map(Vec::len), Some(1));
+    assert_eq!(server.get("/sd?port=none").await.status(), StatusCode::BAD_REQUEST);
+    // An empty list would take the targets away.
+    let empty = Server::start(Snapshot::empty(fleet::at(fleet::NOON)), 1).await;
+    assert_eq!(empty.get("/sd").await.status(), StatusCode::SERVICE_UNAVAILABLE);
+}
+
 /// A server whose snapshots a test sends.
 struct Server {
     address: SocketAddr,

@@ -1,5 +1,7 @@
 //! Which card, on which machine, a series is about.
 
+use gpuwatch_inventory::Provider;
+
 use crate::{answer::Labels, family::Family};
 
 /// Labels under which exporters and scrape configurations name the host.
@@ -55,7 +57,7 @@ impl Target {
         let instance = labels.get("instance");
         Self {
             ids,
-            account: labels.get("cloud_account").to_owned(),
+            account: account(labels).to_owned(),
             hosts,
             address: without_port(instance).to_lowercase(),
             in_pod: !labels.first(&["pod", "exported_pod"]).is_empty(),
@@ -74,6 +76,16 @@ impl Target {
             format!("{name} ({})", self.instance)
         }
     }
+}
+
+/// The account that identity labels name: those of service discovery.
+fn account(labels: &Labels) -> &str {
+    let explicit = labels.get("cloud_account");
+    if explicit.is_empty() && labels.get("provider").parse::<Provider>().is_ok() {
+        // Elsewhere `account` can mean anything.
+        return labels.get("account");
+    }
+    explicit
 }
 
 /// A hardware slice of a card.

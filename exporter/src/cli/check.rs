@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{
     args::{CheckArgs, OutputArgs, OutputFormat},
+    check_telemetry::{self, TelemetryCheck},
     configuration, csv_text,
     error::CliError,
     output, runtime, table,
@@ -21,17 +22,20 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), CliError> {
     if plan.collectors.is_empty() {
         output::warn("no cloud to check: the configuration has no section under providers");
     }
-    let (snapshot, calls) = runtime()?.block_on(async {
+    let telemetry = plan.telemetry;
+    let (snapshot, calls, servers) = runtime()?.block_on(async {
         let accounting = Accounting::detached().map_err(|error| CliError::failure("setting up failed", error))?;
         let polling = Scheduler::new(plan.collectors, plan.options, Clock::System, accounting).start();
         let snapshot = polling.first_round().await;
         let calls = polling.calls();
         polling.stop().await;
-        Ok::<_, CliError>((snapshot, calls))
+        let servers = check_telemetry::run(telemetry, &snapshot.instances).await;
+        Ok::<_, CliError>((snapshot, calls, servers))
     })?;
     let checks = checks(&calls, &snapshot.tasks);
-    output::print(&render(&checks, &snapshot, &args.output)?)?;
-    let failed = checks.iter().filter(|check| !check.failures.is_empty()).count();
+    output::print(&render(&checks, &servers, &snapshot, &args.output)?)?;
+    let failed = checks.iter().filter(|check| !check.failures.is_empty()).count()
+        + servers.iter().filter(|server| server.is_failed()).count();
     if failed == 0 {
         return Ok(());
     }
@@ -161,12 +165,31 @@ fn explains(checks: &[Check], task: &TaskStatus) -> bool {
         .any(|failure| failure.error == error)
 }
 
-fn render(checks: &[Check], snapshot: &Snapshot, output: &OutputArgs) -> Result<Vec<u8>, CliError> {
+/// What `check` says, as JSON.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Entry<'a> {
+    Api(&'a Check),
+    Telemetry(&'a TelemetryCheck),
+}
+
+fn render(
+    checks: &[Check],
+    servers: &[TelemetryCheck],
+    snapshot: &Snapshot,
+    output: &OutputArgs,
+) -> Result<Vec<u8>, CliError> {
     match output.output {
-        OutputFormat::Table => Ok(as_text(checks, snapshot, output.bold(), table::width()).into_bytes()),
+        OutputFormat::Table => {
+            let mut text = as_text(checks, snapshot, output.bold(), table::width());
+            text.extend(servers.iter().map(TelemetryCheck::as_text));
+            Ok(text.into_bytes())
+        }
         OutputFormat::Json => {
+            let servers = servers.iter().map(Entry::Telemetry);
+            let entries: Vec<Entry<'_>> = checks.iter().map(Entry::Api).chain(servers).collect();
             let mut text =
-                serde_json::to_vec_pretty(checks).map_err(|error| CliError::failure("writing JSON failed", error))?;
+                serde_json::to_vec_pretty(&entries).map_err(|error| CliError::failure("writing JSON failed", error))?;
             text.push(b'\n');
             Ok(text)
         }
@@ -181,7 +204,8 @@ fn render(checks: &[Check], snapshot: &Snapshot, output: &OutputArgs) -> Result<
                 "permission",
                 "error",
             ];
-            csv_text::render(&header, checks.iter().flat_map(as_rows))
+            let servers = servers.iter().map(TelemetryCheck::as_row);
+            csv_text::render(&header, checks.iter().flat_map(as_rows).chain(servers))
         }
     }
 }

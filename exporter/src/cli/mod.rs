@@ -3,6 +3,7 @@
 mod args;
 mod catalog;
 mod check;
+mod check_telemetry;
 mod config;
 mod configuration;
 mod csv_text;

@@ -5,4 +5,5 @@ pub mod negotiate;
 pub mod routes;
 mod write_deadline;
 
+mod sd;
 pub use routes::{App, router};

@@ -17,7 +17,7 @@ use http::{
     header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY, X_CONTENT_TYPE_OPTIONS},
 };
 
-use super::negotiate::takes_gzip;
+use super::{negotiate::takes_gzip, sd};
 use crate::{metrics::OwnMetrics, publisher::Published, serve::Reloader};
 
 /// The text exposition format.
@@ -42,6 +42,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .route("/", get(landing))
         .route("/metrics", get(metrics))
+        .route("/sd", get(sd::targets))
         .route("/-/healthy", get(|| async { "gpuwatch is healthy\n" }))
         .route("/-/ready", get(ready))
         .route("/-/reload", post(reload))
@@ -61,6 +62,7 @@ async fn count(State(metrics): State<OwnMetrics>, request: Request, next: Next) 
     let handler = match request.uri().path() {
         "/" => "/",
         "/metrics" => "/metrics",
+        "/sd" => "/sd",
         "/-/healthy" => "/-/healthy",
         "/-/ready" => "/-/ready",
         "/-/reload" => "/-/reload",
@@ -134,6 +136,7 @@ async fn landing(State(app): State<App>) -> Html<String> {
          <h1>gpuwatch {version}</h1>\n\
          <p>{instances} GPU instances known, {commitments} commitments, {tasks} poll tasks, as of {at}.</p>\n\
          <ul>\n<li><a href=\"/metrics\">metrics for Prometheus</a>\n\
+         <li><a href=\"/sd\">targets for Prometheus' HTTP service discovery</a>\n\
          <li><a href=\"/-/ready\">readiness</a>\n<li><a href=\"/-/healthy\">health</a>\n</ul>\n</html>\n",
         version = env!("CARGO_PKG_VERSION"),
         instances = snapshot.instances.len(),
