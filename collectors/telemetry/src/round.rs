@@ -214,18 +214,33 @@ impl Reader {
         now.as_millisecond().saturating_sub(interval)
     }
 
-    /// Finds out which metrics the server has.
+    /// Finds out which metrics the server has, one family after the other: all
+    /// of them at once can be more series than a server takes.
     async fn discover(&mut self, now: Timestamp) -> Result<(), QueryError> {
-        let families = FAMILIES.iter().map(Family::names);
-        let others = neuron::NAMES
+        let others: Vec<&str> = neuron::NAMES
             .iter()
-            .chain(host::NAMES)
             .copied()
-            .chain(["kube_node_info"])
-            .map(str::to_owned);
-        let names: Vec<String> = families.chain(others).collect();
-        let by_name = format!("__name__=~\"{}\"", names.join("|"));
-        let selector = select::selector("", [by_name.as_str()].into_iter().chain(self.matchers()));
+            .chain([host::PROBE, "kube_node_info"])
+            .collect();
+        let mut present = self.count(&others.join("|"), "", now).await?;
+        for family in FAMILIES {
+            match self.count(&family.names(), family.matcher, now).await {
+                Ok(counted) => present.extend(counted),
+                // So many that they cannot even be counted.
+                Err(QueryError::TooLarge(_)) => {
+                    present.extend(family.metrics.iter().map(|metric| (metric.name.to_owned(), usize::MAX)));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.memory.present = present;
+        Ok(())
+    }
+
+    /// Series by name, of names that fit a regular expression.
+    async fn count(&self, names: &str, matcher: &str, now: Timestamp) -> Result<BTreeMap<String, usize>, QueryError> {
+        let by_name = format!("__name__=~\"{names}\"");
+        let selector = self.selector("", &[&by_name, matcher]);
         let answer = self.ask(&format!("count by (__name__) ({selector})"), now).await?;
         let counted = answer.series.iter().filter_map(|series| {
             let count = series.samples().last()?.value;
@@ -237,8 +252,7 @@ impl Reader {
             let count = Some(count).filter(|count| (0.0..1e12).contains(count))? as usize;
             Some((series.labels.get("__name__").to_owned(), count))
         });
-        self.memory.present = counted.collect();
-        Ok(())
+        Ok(counted.collect())
     }
 
     fn matchers(&self) -> impl Iterator<Item = &str> {
@@ -438,11 +452,11 @@ impl Reader {
     }
 
     async fn read_hosts(&self, now: Timestamp, gathering: &mut Gathering) {
+        if !self.has(host::PROBE) {
+            return;
+        }
         let matchers: Vec<&str> = self.matchers().collect();
         for (weak, query) in host::queries(&matchers) {
-            if !self.has(weak.metric()) {
-                continue;
-            }
             match self.ask(&query, now).await {
                 Ok(answer) => {
                     gathering.warnings(answer.warnings);
@@ -457,7 +471,11 @@ impl Reader {
                         weak.set(gathering.hosts.entry(index).or_default(), sample);
                     }
                 }
-                // Weak signals: the round is good without them.
+                // Weak signals of all machines there are, most of them without
+                // a GPU: a round is good without them.
+                Err(QueryError::TooLarge(message)) => {
+                    tracing::debug!(telemetry = %self.options.name, ?weak, message, "too many machines for a weak signal");
+                }
                 Err(error) => gathering.round.failures.push(error.into_failure()),
             }
         }

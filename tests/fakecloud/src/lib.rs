@@ -13,7 +13,10 @@ pub use gpuwatch_fakecloud_aws as aws;
 pub use gpuwatch_fakecloud_azure as azure;
 pub use gpuwatch_fakecloud_core::{CallRecord, FaultId, FaultKind, FaultRule, Faults, Outcome};
 pub use gpuwatch_fakecloud_gcp as gcp;
+pub use gpuwatch_fakecloud_telemetry::{Options as TelemetryServerOptions, Storage, TelemetryServer};
 pub use gpuwatch_fakecloud_tencent as tencent;
+
+pub mod telemetry;
 
 use std::{io, ops::Deref, time::Duration};
 

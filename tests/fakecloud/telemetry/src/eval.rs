@@ -111,32 +111,32 @@ impl<'a> Evaluation<'a> {
         Ok(matchers)
     }
 
-    fn read(&self, matchers: &[Matcher], from: i64, to: i64) -> Result<Vec<Stored>, EvalError> {
-        let found = self.storage.select(matchers, from, to, self.now);
-        let count = found.iter().map(|series| series.samples.len()).sum();
+    /// Counts what is held in memory at once, as Prometheus does.
+    fn hold(&self, samples: usize) -> Result<(), EvalError> {
         let left = self
             .samples_left
             .get()
-            .checked_sub(count)
+            .checked_sub(samples)
             .ok_or(EvalError::TooManySamples)?;
         self.samples_left.set(left);
-        Ok(found)
+        Ok(())
     }
 
     fn instant(&self, selector: &VectorSelector, time: i64) -> Result<Vec<Point>, EvalError> {
         let to = time - offset(selector.offset.as_ref());
-        let found = self.read(&Self::matchers(selector)?, to - LOOK_BACK_MILLIS + 1, to)?;
+        let matchers = Self::matchers(selector)?;
+        let found = self.storage.select(&matchers, to - LOOK_BACK_MILLIS + 1, to, self.now);
+        self.hold(found.len())?;
         let newest = |series: Stored| series.samples.last().map(|(_, value)| (series.labels.clone(), *value));
         Ok(found.into_iter().filter_map(newest).collect())
     }
 
     fn range(&self, selector: &MatrixSelector, time: i64) -> Result<Vec<Stored>, EvalError> {
         let to = time - offset(selector.vs.offset.as_ref());
-        self.read(
-            &Self::matchers(&selector.vs)?,
-            to - millis(selector.range) + self.beginning(),
-            to,
-        )
+        let from = to - millis(selector.range) + self.beginning();
+        let found = self.storage.select(&Self::matchers(&selector.vs)?, from, to, self.now);
+        self.hold(found.iter().map(|series| series.samples.len()).sum())?;
+        Ok(found)
     }
 
     /// Added to the beginning of a range.

@@ -13,7 +13,9 @@ pub mod host;
 pub mod page;
 pub mod source;
 pub mod storage;
+pub mod truth;
 
 pub use api::{Options, TelemetryServer};
 pub use host::{Exporter, Host, Tie};
 pub use storage::Storage;
+pub use truth::{Expected, expected};

@@ -202,11 +202,16 @@ fn targets_of(host: &Arc<Host>) -> [Target; 2] {
     };
     let own = |series: Vec<Source>| series.into_iter().map(|source| (Arc::clone(host), source)).collect();
     let address = host.scraped_at();
+    let mut gpu_labels = more.clone();
+    if host.tie == Tie::Node && !exporters::names_its_host(host.exporter) {
+        // What everybody adds who runs such an exporter in a cluster.
+        gpu_labels.insert("node".to_owned(), host.node());
+    }
     let gpu = Target::new(
         job,
         &format!("{address}:{port}"),
         &format!("{}/gpu", path_of(host)),
-        more.clone(),
+        gpu_labels,
         own(exporters::gpu(host)),
         true,
     );

@@ -3,7 +3,7 @@
 use gpuwatch_fakecloud_core::workload::CardTruth;
 
 use crate::{
-    host::Host,
+    host::{Host, Tie},
     source::{Labels, Source, labels},
 };
 
@@ -66,7 +66,11 @@ pub(super) fn nvidia_smi(host: &Host) -> Vec<Source> {
 }
 
 pub(super) fn amd(host: &Host) -> Vec<Source> {
-    let name = host.name.clone();
+    let name = if host.tie == Tie::Node {
+        host.node()
+    } else {
+        host.name.clone()
+    };
     let own = |card: u32| {
         // Empty in a virtual machine.
         labels([

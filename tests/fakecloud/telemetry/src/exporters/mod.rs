@@ -45,3 +45,12 @@ pub const fn job(exporter: Exporter) -> (&'static str, u16) {
         Exporter::Neuron => ("neuron-monitor", 8000),
     }
 }
+
+/// Whether the exporter's own labels name the machine it runs on.
+#[must_use]
+pub const fn names_its_host(exporter: Exporter) -> bool {
+    matches!(
+        exporter,
+        Exporter::Dcgm | Exporter::DcgmNew | Exporter::Amd | Exporter::Neuron
+    )
+}
