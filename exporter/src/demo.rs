@@ -1,22 +1,24 @@
 //! The configuration of the demo: every cloud this program was built with, as
 //! simulated by [`gpuwatch_fakecloud`].
 
-use gpuwatch_fakecloud::{FakeCloud, aliyun, azure, tencent};
+use gpuwatch_fakecloud::{FakeCloud, TelemetryServer, aliyun, azure, tencent};
 use gpuwatch_inventory::Provider;
 
 use crate::registry;
 
-/// A configuration for simulated clouds; a file like any other, but that AWS
-/// has no keys in it (see [`registry::FixedKeys`]).
+/// A configuration for simulated clouds and their telemetry; a file like any
+/// other, but that AWS has no keys in it (see [`registry::FixedKeys`]).
 #[must_use]
-pub fn configuration(clouds: &FakeCloud) -> String {
+pub fn configuration(clouds: &FakeCloud, telemetry: &TelemetryServer) -> String {
     let sections = Provider::ALL
         .iter()
         .filter(|provider| registry::is_built_in(**provider))
         .map(|provider| section(*provider, clouds));
     format!(
-        "providers:\n{}intervals: {{inventory: 5s, commitments: 10s}}\n",
-        sections.collect::<String>()
+        "providers:\n{}telemetry:\n  - {{name: demo, prometheus_url: \"{}\"}}\n\
+         intervals: {{inventory: 5s, usage: 15s, commitments: 10s}}\n",
+        sections.collect::<String>(),
+        telemetry.url()
     )
 }
 

@@ -18,3 +18,4 @@ mod exposition;
 mod moto;
 mod prometheus;
 mod support;
+mod telemetry;

@@ -1,4 +1,4 @@
-//! A real Prometheus that scrapes one target every second.
+//! A real Prometheus.
 
 use std::{path::Path, process::Command, time::Duration};
 
@@ -13,14 +13,23 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
+    /// One that scrapes one target every second.
     pub fn scraping(program: &Path, target: &str) -> Self {
+        let groups = serde_json::json!([{"targets": [target], "labels": {}}]);
+        Self::scraping_every(program, "1s", &groups)
+    }
+
+    /// One that scrapes target groups in the form of service discovery.
+    pub fn scraping_every(program: &Path, interval: &str, groups: &Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("prometheus.yml");
+        let (config, targets) = (folder.path().join("prometheus.yml"), folder.path().join("targets.json"));
         let text = format!(
-            "global: {{scrape_interval: 1s}}\n\
-             scrape_configs: [{{job_name: gpuwatch, static_configs: [{{targets: ['{target}']}}]}}]\n"
+            "global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}\n\
+             scrape_configs: [{{job_name: all, file_sd_configs: [{{files: ['{}']}}]}}]\n",
+            targets.display()
         );
         std::fs::write(&config, text).unwrap();
+        std::fs::write(&targets, groups.to_string()).unwrap();
         let server = Running::start(
             Command::new(program)
                 .arg(format!("--config.file={}", config.display()))
@@ -38,6 +47,10 @@ impl Prometheus {
             _folder: folder,
             address,
         }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// Asks until there is an answer.

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use futures::FutureExt as _;
-use gpuwatch_fakecloud::{FakeCloud, aws};
+use gpuwatch_fakecloud::{FakeCloud, Storage, TelemetryServer, TelemetryServerOptions, aws, telemetry};
 
 use super::{
     args::DemoArgs,
@@ -39,9 +39,16 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), CliError> {
         })
         .await
         .map_err(|error| CliError::failure("the simulated clouds could not start on 127.0.0.1", error))?;
-        let running = start(load(demo::configuration(&clouds)), Some(args.listen.as_str()))
+        let exporters = Storage::new(telemetry::hosts(&clouds));
+        let telemetry = TelemetryServer::start(exporters, TelemetryServerOptions::default())
             .await
-            .map_err(propose_free_port)?;
+            .map_err(|error| CliError::failure("the simulated telemetry could not start on 127.0.0.1", error))?;
+        let running = start(
+            load(demo::configuration(&clouds, &telemetry)),
+            Some(args.listen.as_str()),
+        )
+        .await
+        .map_err(propose_free_port)?;
         let address = running.address();
         output::print(
             format!(

@@ -27,8 +27,9 @@ pub fn of_cloud(provider: &str, truth: &[InstanceTruth]) -> Vec<Host> {
 fn of_instance(provider: &str, instance: &InstanceTruth) -> Option<Host> {
     let kind = instance.instance_type.to_lowercase();
     let is = |words: &[&str]| words.iter().any(|word| kind.contains(word));
-    // The exporters of these are not simulated.
-    if is(&["ct3", "ct4", "ct5", "ct6", "tpu", "dl2q", "vt1", "v5lite", "v5p", "v6e"]) {
+    // The exporters of these are not simulated: TPUs, and cards that have none.
+    let is_tpu = provider == "gcp" && kind.starts_with('v') || kind.starts_with("ct");
+    if is_tpu || is(&["dl2q", "vt1"]) {
         return None;
     }
     let choice = fnv1a(instance.id.as_bytes());
@@ -45,7 +46,13 @@ fn of_instance(provider: &str, instance: &InstanceTruth) -> Option<Host> {
             _ => Exporter::DcgmNew,
         }
     };
-    let tie = if choice / 5 % 3 == 0 { Tie::Labels } else { Tie::Node };
+    // Some names of the fleet are hostile texts that no node can have.
+    let is_name = !instance.name.contains(['/', ' ']);
+    let tie = if (choice / 5).is_multiple_of(3) || !is_name {
+        Tie::Labels
+    } else {
+        Tie::Node
+    };
     // A fraction of a card is a card to its driver.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts of cards")]
     let cards = instance.gpus.unwrap_or(1.0).ceil().clamp(1.0, 64.0) as u32;

@@ -1,1 +1,0 @@
-//! Hourly and daily roll-ups of usage, kept in an embedded database.
