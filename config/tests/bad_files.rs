@@ -37,7 +37,7 @@ fn every_bad_file_gives_its_messages() {
     let folder = Path::new("tests/bad");
     let mut files = 0;
     let mut different = Vec::new();
-    for entry in fs::read_dir(&folder).unwrap() {
+    for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "yaml") {
             continue;

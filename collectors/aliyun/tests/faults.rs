@@ -63,6 +63,7 @@ fn ids(collected: &Collected) -> BTreeSet<String> {
     match collected {
         Collected::Instances(found) => found.iter().map(|i| i.id.to_string()).collect(),
         Collected::Commitments(found) => found.iter().map(|c| c.id.to_string()).collect(),
+        Collected::Usage(found) => found.iter().map(|u| u.id.to_string()).collect(),
     }
 }
 
@@ -70,6 +71,7 @@ fn count(collected: &Collected) -> usize {
     match collected {
         Collected::Instances(found) => found.len(),
         Collected::Commitments(found) => found.len(),
+        Collected::Usage(found) => found.len(),
     }
 }
 

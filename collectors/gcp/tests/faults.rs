@@ -78,6 +78,7 @@ fn rows(collected: &Collected) -> usize {
     match collected {
         Collected::Instances(instances) => instances.len(),
         Collected::Commitments(commitments) => commitments.len(),
+        Collected::Usage(usage) => usage.len(),
     }
 }
 
