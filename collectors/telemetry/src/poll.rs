@@ -37,7 +37,7 @@ pub struct Board {
     published: watch::Sender<Arc<Telemetry>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct ServerState {
     status: TelemetryStatus,
     usage: BTreeMap<InstanceKey, Arc<InstanceUsage>>,
@@ -62,6 +62,19 @@ impl Board {
             servers: Mutex::new(servers),
             published: watch::channel(Arc::new(first)).0,
         })
+    }
+
+    /// Goes on with what an earlier board knows of the servers of the same
+    /// names: a change of the configuration is no reason to forget readings.
+    pub fn resume(&self, earlier: &Self) {
+        let known = lock(&earlier.servers);
+        let mut servers = lock(&self.servers);
+        for server in servers.iter_mut() {
+            if let Some(before) = known.iter().find(|before| before.status.name == server.status.name) {
+                server.clone_from(before);
+            }
+        }
+        self.published.send_replace(Arc::new(compose(&servers)));
     }
 
     /// Everything that is known, and a wake-up for each change.
@@ -261,5 +274,52 @@ fn failed(error: CollectError) -> Round {
     Round {
         failures: vec![error],
         ..Round::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuwatch_inventory::{HostUsage, Provider};
+
+    use super::*;
+
+    fn usage(id: &str) -> (InstanceKey, Arc<InstanceUsage>) {
+        let key: InstanceKey = (Provider::Aws, "1".into(), "r".into(), id.into());
+        let usage = InstanceUsage {
+            provider: Provider::Aws,
+            account: "1".into(),
+            region: "r".into(),
+            id: id.into(),
+            gpus: Vec::new(),
+            host: HostUsage::default(),
+            lag: Duration::ZERO,
+        };
+        (key, Arc::new(usage))
+    }
+
+    #[test]
+    fn readings_outlive_a_change_of_the_configuration() {
+        let before = Board::new(["a".into(), "gone".into()]);
+        for index in [0, 1] {
+            before.publish(index, |server| {
+                server.status.up = Some(true);
+                server.usage.extend([usage(&format!("i-{index}"))]);
+            });
+        }
+        let after = Board::new(["new".into(), "a".into()]);
+        after.resume(&before);
+        let telemetry = after.telemetry().borrow().clone();
+        let ids: Vec<_> = telemetry.usage.iter().map(|usage| &*usage.id).collect();
+        assert_eq!(ids, ["i-0"]);
+        assert!(!telemetry.settled, "the new server has not been read");
+        assert_eq!(
+            telemetry.servers.iter().map(|server| server.up).collect::<Vec<_>>(),
+            [None, Some(true)]
+        );
+    }
+
+    #[test]
+    fn without_servers_there_is_nothing_to_wait_for() {
+        assert!(Board::new([]).telemetry().borrow().settled);
     }
 }

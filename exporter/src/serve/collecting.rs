@@ -11,6 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 #[derive(Debug)]
 pub struct Collecting {
     polling: Polling,
+    board: Arc<Board>,
     stop: CancellationToken,
     readers: TaskTracker,
 }
@@ -31,12 +32,18 @@ impl Collecting {
         let mut scheduler =
             Scheduler::new(collectors, options, clock.clone(), accounting).with_telemetry(board.telemetry());
         if let Some(earlier) = earlier {
+            board.resume(&earlier.board);
             scheduler = scheduler.resume(&earlier.polling);
         }
         let polling = scheduler.start();
         let (stop, readers) = (CancellationToken::new(), TaskTracker::new());
         board.start(telemetry, clock, &polling.snapshots(), None, &stop, &readers);
-        Self { polling, stop, readers }
+        Self {
+            polling,
+            board,
+            stop,
+            readers,
+        }
     }
 
     /// The clouds' poll tasks.
