@@ -81,10 +81,10 @@ impl TelemetryCheck {
     pub(super) fn as_text(&self) -> String {
         let mut text = format!("\ntelemetry {}: {}", self.name, self.status);
         // Writing into a `String` cannot fail.
-        if self.exporters.is_empty() {
-            let _ = write!(text, ", no exporter of GPU counters was found");
-        } else {
+        if !self.exporters.is_empty() {
             let _ = write!(text, ", exporters {}", self.exporters.join(", "));
+        } else if self.errors.is_empty() {
+            let _ = write!(text, ", no exporter of GPU counters was found");
         }
         text.push('\n');
         for (method, count) in &self.joined_gpus {
@@ -109,5 +109,51 @@ impl TelemetryCheck {
             let _ = writeln!(text, "  {error}");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check() -> TelemetryCheck {
+        TelemetryCheck {
+            name: "main".to_owned(),
+            status: "ok",
+            exporters: vec!["dcgm"],
+            joined_gpus: BTreeMap::from([("provider_id", 8)]),
+            unmatched_gpus: BTreeMap::from([("ambiguous", 2)]),
+            unmatched: vec!["node\u{1b}-1 (10.0.0.1:9400)".to_owned()],
+            errors: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn people_are_told_what_was_joined_and_where_the_rest_is() {
+        let text = check().as_text();
+        for part in [
+            "telemetry main: ok, exporters dcgm",
+            "8 GPUs joined to their instance by provider id",
+            "2 GPUs could belong to several instances",
+            "node -1 (10.0.0.1:9400)",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_fails_is_not_called_empty() {
+        let failed = TelemetryCheck {
+            status: "failed",
+            exporters: Vec::new(),
+            errors: vec!["connection refused".to_owned()],
+            ..check()
+        };
+        let text = failed.as_text();
+        assert!(
+            failed.is_failed() && text.contains("connection refused") && !text.contains("no exporter"),
+            "{text}"
+        );
+        assert_eq!(failed.as_row().len(), 8, "as many as the columns of the others");
     }
 }
