@@ -16,7 +16,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     join::Refusal,
-    round::{Folded, InstanceKey, Reader, Round},
+    reader::Reader,
+    round::{Folded, InstanceKey, Round},
 };
 
 /// The first round waits so long for the first listing of instances.
