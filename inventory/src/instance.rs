@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{Accelerators, Billing, Provider, Text};
+use crate::{Accelerators, Billing, BillingMode, Provider, Text};
 
 crate::words! {
     /// What sort of resource holds the accelerators.
@@ -110,6 +110,39 @@ pub struct Instance {
 }
 
 impl Instance {
+    /// A running machine of which nothing but its identity is known.
+    #[must_use]
+    pub fn bare(provider: Provider, account: &str, region: &str, id: &str) -> Self {
+        let none = Text::default;
+        Self {
+            provider,
+            account: account.into(),
+            account_name: none(),
+            region: region.into(),
+            id: id.into(),
+            name: none(),
+            zone: none(),
+            instance_type: none(),
+            kind: Kind::Vm,
+            state: State::Running,
+            billing: Billing::exact(BillingMode::Unknown, ""),
+            accelerators: Accelerators::default(),
+            launched: None,
+            expires: None,
+            auto_renew: None,
+            stopped: None,
+            owner: none(),
+            cluster: none(),
+            pool: none(),
+            platform: none(),
+            tenancy: none(),
+            reservation_id: none(),
+            private_address: none(),
+            private_host: none(),
+            tags: Vec::new(),
+        }
+    }
+
     /// The identity within the fleet.
     #[must_use]
     pub fn key(&self) -> (Provider, &str, &str, &str) {

@@ -23,7 +23,7 @@ use gpuwatch_collector_core::{
     Discovery, DiscoveryFailure, Fleet, ManualClock, Options, Part, Polling, Reason, Scheduler, Scope, Snapshot,
     Target, TaskStatus,
 };
-use gpuwatch_inventory::{Accelerators, Billing, BillingMode, Instance, Kind, Provider, State};
+use gpuwatch_inventory::{Billing, BillingMode, Instance, Provider};
 use jiff::Timestamp;
 
 const LIST: Call = Call::new("fake", "List", "fake:List");
@@ -96,31 +96,10 @@ fn scope(region: &str) -> Scope {
 
 fn instance(region: &str, id: &str) -> Instance {
     Instance {
-        provider: Provider::Aws,
-        account: "111".into(),
         account_name: "prod".into(),
-        region: region.into(),
-        id: id.into(),
-        name: "".into(),
-        zone: "".into(),
         instance_type: "p5.48xlarge".into(),
-        kind: Kind::Vm,
-        state: State::Running,
         billing: Billing::exact(BillingMode::OnDemand, ""),
-        accelerators: Accelerators::default(),
-        launched: None,
-        expires: None,
-        auto_renew: None,
-        stopped: None,
-        owner: "".into(),
-        cluster: "".into(),
-        pool: "".into(),
-        platform: "".into(),
-        tenancy: "".into(),
-        reservation_id: "".into(),
-        private_address: "".into(),
-        private_host: "".into(),
-        tags: Vec::new(),
+        ..Instance::bare(Provider::Aws, "111", region, id)
     }
 }
 

@@ -153,7 +153,14 @@ impl Http {
 }
 
 fn transport(call: Call, error: reqwest::Error) -> CollectError {
-    // A URL can hold a signature.
+    let (reason, text) = what_went_wrong(error);
+    CollectError::new(reason, format!("{}: {text}", call.title())).retryable(true)
+}
+
+/// Class and text of a failure below HTTP. The text holds no URL, which can
+/// carry a signature or a password.
+#[must_use]
+pub fn what_went_wrong(error: reqwest::Error) -> (Reason, String) {
     let error = error.without_url();
     let reason = if error.is_timeout() {
         Reason::Timeout
@@ -163,11 +170,12 @@ fn transport(call: Call, error: reqwest::Error) -> CollectError {
     } else {
         Reason::Network
     };
-    CollectError::new(reason, format!("{}: {}", call.title(), causes(&error))).retryable(true)
+    (reason, causes(&error))
 }
 
 /// All causes on one line.
-fn causes(error: &(dyn Error + 'static)) -> String {
+#[must_use]
+pub fn causes(error: &(dyn Error + 'static)) -> String {
     let mut parts = vec![error.to_string()];
     let mut next = error.source();
     while let Some(cause) = next {

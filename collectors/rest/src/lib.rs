@@ -15,7 +15,7 @@ mod rows;
 mod secret;
 
 pub use answer::Answer;
-pub use http::{Http, Request};
+pub use http::{Http, Request, causes, what_went_wrong};
 pub use origin::Origin;
 pub use renewing::{Expires, Renewing};
 pub use rows::Rows;

@@ -23,7 +23,7 @@ use gpuwatch_collector_telemetry::{
     family::{FAMILIES, Quantity},
     join::{JoinTable, Node},
 };
-use gpuwatch_inventory::{Accelerators, Billing, BillingMode, GpuCount, Instance, Kind, Provider, Signal, State};
+use gpuwatch_inventory::{Instance, Provider, Signal};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -36,31 +36,6 @@ const SAMPLES: i64 = 14;
 
 fn instance(number: usize) -> Arc<Instance> {
     Arc::new(Instance {
-        provider: Provider::Aws,
-        account: "111122223333".into(),
-        account_name: "prod".into(),
-        region: "us-east-1".into(),
-        id: format!("i-{number:017x}").into(),
-        name: "trainer".into(),
-        zone: "us-east-1a".into(),
-        instance_type: "p5.48xlarge".into(),
-        kind: Kind::Vm,
-        state: State::Running,
-        billing: Billing::exact(BillingMode::OnDemand, ""),
-        accelerators: Accelerators {
-            count: Some(GpuCount::from(8)),
-            ..Accelerators::default()
-        },
-        launched: None,
-        expires: None,
-        auto_renew: None,
-        stopped: None,
-        owner: "".into(),
-        cluster: "".into(),
-        pool: "".into(),
-        platform: "".into(),
-        tenancy: "".into(),
-        reservation_id: "".into(),
         private_address: format!("10.{}.{}.{}", number >> 16, number >> 8 & 255, number & 255).into(),
         private_host: format!(
             "ip-10-{}-{}-{}.ec2.internal",
@@ -69,7 +44,7 @@ fn instance(number: usize) -> Arc<Instance> {
             number & 255
         )
         .into(),
-        tags: Vec::new(),
+        ..Instance::bare(Provider::Aws, "111122223333", "us-east-1", &format!("i-{number:017x}"))
     })
 }
 

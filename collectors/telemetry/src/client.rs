@@ -1,10 +1,10 @@
 //! Asks one Prometheus-compatible server.
 
-use std::{error::Error, time::Duration};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use gpuwatch_collector_core::{CollectError, Reason, one_line};
-use gpuwatch_collector_rest::{ExposeSecret as _, SecretSource, SecretString};
+use gpuwatch_collector_rest::{ExposeSecret as _, SecretSource, SecretString, causes, what_went_wrong};
 use jiff::Timestamp;
 use reqwest::{
     RequestBuilder, Response, StatusCode,
@@ -269,16 +269,8 @@ fn not_understood(what: &str) -> QueryError {
 }
 
 fn transport(error: reqwest::Error) -> QueryError {
-    // A URL can hold a password.
-    let error = error.without_url();
-    let reason = if error.is_timeout() {
-        Reason::Timeout
-    } else if error.is_decode() {
-        Reason::Decode
-    } else {
-        Reason::Network
-    };
-    CollectError::new(reason, causes(&error)).into()
+    let (reason, text) = what_went_wrong(error);
+    CollectError::new(reason, text).into()
 }
 
 /// Only seconds: a date would need the server's clock to be right.
@@ -296,20 +288,6 @@ fn is_loopback(url: &str) -> bool {
     reqwest::Url::parse(url).is_ok_and(|url| {
         matches!(url.host_str(), Some(host) if host == "localhost" || host == "[::1]" || host.starts_with("127."))
     })
-}
-
-/// All causes on one line.
-fn causes(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        next = cause.source();
-    }
-    one_line(&text, 300)
 }
 
 #[cfg(test)]

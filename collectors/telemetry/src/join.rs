@@ -276,37 +276,14 @@ fn address_in(host: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use gpuwatch_inventory::{Accelerators, Billing, BillingMode, Kind};
-
     use super::*;
 
     fn instance(provider: Provider, id: &str, address: &str, host: &str) -> Instance {
         Instance {
-            provider,
-            account: "p1".into(),
-            account_name: "p1".into(),
-            region: "r".into(),
-            id: id.into(),
-            name: "".into(),
             zone: "z-a".into(),
-            instance_type: "t".into(),
-            kind: Kind::Vm,
-            state: State::Running,
-            billing: Billing::exact(BillingMode::OnDemand, ""),
-            accelerators: Accelerators::default(),
-            launched: None,
-            expires: None,
-            auto_renew: None,
-            stopped: None,
-            owner: "".into(),
-            cluster: "".into(),
-            pool: "".into(),
-            platform: "".into(),
-            tenancy: "".into(),
-            reservation_id: "".into(),
             private_address: address.into(),
             private_host: host.into(),
-            tags: Vec::new(),
+            ..Instance::bare(provider, "p1", "r", id)
         }
     }
 

@@ -17,9 +17,7 @@ use gpuwatch_collector_rest::SecretSource;
 use gpuwatch_collector_telemetry::{Authentication, Reader, Round, TelemetryOptions, join::Refusal};
 use gpuwatch_fakecloud_core::workload::{Observer, Shape, Workload};
 use gpuwatch_fakecloud_telemetry::{Exporter, Host, Options, Storage, TelemetryServer, Tie, expected};
-use gpuwatch_inventory::{
-    Accelerators, Billing, BillingMode, GpuCount, Instance, InstanceUsage, Kind, Provider, State,
-};
+use gpuwatch_inventory::{Accelerators, GpuCount, Instance, InstanceUsage, Provider};
 
 const EXPORTERS: [Exporter; 7] = [
     Exporter::Dcgm,
@@ -66,35 +64,16 @@ fn hosts() -> Vec<Host> {
 }
 
 fn instance(host: &Host) -> Arc<Instance> {
+    let provider = host.provider.parse().unwrap();
     Arc::new(Instance {
-        provider: host.provider.parse().unwrap(),
-        account: host.account.as_str().into(),
-        account_name: "".into(),
-        region: host.region.as_str().into(),
-        id: host.id.as_str().into(),
         name: host.name.as_str().into(),
         zone: host.zone.as_str().into(),
-        instance_type: host.instance_type.as_str().into(),
-        kind: Kind::Vm,
-        state: State::Running,
-        billing: Billing::exact(BillingMode::OnDemand, ""),
         accelerators: Accelerators {
             count: Some(GpuCount::from(host.cards)),
             ..Accelerators::default()
         },
-        launched: None,
-        expires: None,
-        auto_renew: None,
-        stopped: None,
-        owner: "".into(),
-        cluster: "".into(),
-        pool: "".into(),
-        platform: "".into(),
-        tenancy: "".into(),
-        reservation_id: "".into(),
         private_address: host.address.as_str().into(),
-        private_host: "".into(),
-        tags: Vec::new(),
+        ..Instance::bare(provider, &host.account, &host.region, &host.id)
     })
 }
 
